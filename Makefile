@@ -1,0 +1,41 @@
+# Every command a developer needs; each works on a machine with Python 3.11+, git and make.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+TEST_TOOLS := pytest pytest-xdist pytest-timeout pytest-randomly hypothesis coverage
+CHECK_TOOLS := ruff mypy import-linter types-PyYAML
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: run test check acceptance clean
+
+# What a user gets: uphold itself, installed from this checkout.
+$(VENV)/installed: pyproject.toml src/uphold/version.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) -e . && touch $@
+
+# What the tests and checks need on top.
+$(VENV)/tested: $(VENV)/installed constraints.txt
+	@$(PIP) $(TEST_TOOLS) $(CHECK_TOOLS) && touch $@
+
+## run: supervise examples/quickstart in the foreground; Ctrl-C stops it
+run: $(VENV)/installed
+	@$(BIN)/uphold -c examples/quickstart/uphold.toml run --table
+
+## test: everything the tests need, then all of them
+test: $(VENV)/tested check
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup tests
+
+## check: style, types and layers
+check: $(VENV)/tested
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+## acceptance: the acceptance ids that no test quotes yet
+acceptance: $(VENV)/tested
+	@$(BIN)/python tools/acceptance.py
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,85 @@
+"""The next thing to do to the world. Small on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uphold.core.specs import NEVER, Instant, WorkerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start one slot under these terms."""
+
+    slot: str
+    spec: WorkerSpec
+    why: str
+    automatic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Ask one slot to end."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """End the whole tree of one slot now."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Note that a wanted slot waits for something."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveUp:
+    """Stop trying."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Note that a slot without a process is no longer wanted."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Drop a slot that is neither declared nor alive."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pardon:
+    """Clear the failures of a slot that somebody reset."""
+
+    slot: str
+    why: str
+
+
+Action = Start | Stop | Kill | Wait | GiveUp | Rest | Forget | Pardon
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do now, and when to look again if nothing happens."""
+
+    at: Instant
+    actions: tuple[Action, ...] = ()
+    wake_at: Instant = NEVER

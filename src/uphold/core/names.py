@@ -1,0 +1,59 @@
+"""Names of workers and slots: what is allowed, and which one was probably meant."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NAME_RULE: Final = (
+    "letters, digits, hyphen and underscore, at most 64, starting with one of the first two"
+)
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_LABEL: Final = re.compile(r"[A-Za-z0-9 _-]{1,100}")
+_SIMILAR_ENOUGH: Final = 0.6
+
+
+def is_worker_name(text: str) -> bool:
+    """Tell whether a worker may be called so. Dots are kept for slots, '@' for companions."""
+    return _NAME.fullmatch(text) is not None
+
+
+def is_label(text: str) -> bool:
+    """Tell whether this may be the label of an order: one line, nothing that could forge a log."""
+    return _LABEL.fullmatch(text) is not None
+
+
+def slot_name(worker: str, index: int) -> str:
+    """Name the slot with this number: the first carries the worker's name, so one is never renamed."""
+    return worker if index == 1 else f"{worker}.{index}"
+
+
+def slot_index(slot: str) -> int:
+    """Tell which number a slot has within its worker."""
+    _, dot, number = slot.rpartition(".")
+    return int(number) if dot else 1
+
+
+def worker_of(slot: str) -> str:
+    """Tell whose slot this is."""
+    return slot.partition(".")[0]
+
+
+def is_companion(name: str) -> bool:
+    """Tell whether uphold itself brought this worker along."""
+    return name.startswith("@")
+
+
+def nearest(text: str, known: Iterable[str]) -> str | None:
+    """Find the known name that was probably meant, if any is close enough to say so."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only ever needed on a mistake
+
+    best, score = None, _SIMILAR_ENOUGH
+    for name in sorted(known):
+        ratio = SequenceMatcher(None, text.lower()[:64], name.lower()).ratio()
+        if ratio > score:
+            best, score = name, ratio
+    return best

@@ -1,0 +1,179 @@
+"""Wishes: what somebody wants, with an author and a reason.
+
+Every surface (command line, socket, configuration file, signals) produces these; nothing
+else changes the declaration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from uphold.core.specs import WorkerSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """The named workers a wish is about."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartWorkers(Workers):
+    """They shall be up."""
+
+    VERB: ClassVar[str] = "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopWorkers(Workers):
+    """They shall be down."""
+
+    VERB: ClassVar[str] = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartWorkers(Workers):
+    """They shall be up in a new run."""
+
+    VERB: ClassVar[str] = "restart"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseWorkers(Workers):
+    """They are held down until resumed."""
+
+    VERB: ClassVar[str] = "pause"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeWorkers(Workers):
+    """Their hold is lifted."""
+
+    VERB: ClassVar[str] = "resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnableWorkers(Workers):
+    """They may run."""
+
+    VERB: ClassVar[str] = "enable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisableWorkers(Workers):
+    """They may not run."""
+
+    VERB: ClassVar[str] = "disable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineWorkers(Workers):
+    """They are withheld until a person approves."""
+
+    VERB: ClassVar[str] = "quarantine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveWorkers(Workers):
+    """Their quarantine is lifted."""
+
+    VERB: ClassVar[str] = "approve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetWorkers(Workers):
+    """Their failures and counters are cleared."""
+
+    VERB: ClassVar[str] = "reset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalWorkers(Workers):
+    """Their main processes get a signal; the declaration stays as it is."""
+
+    VERB: ClassVar[str] = "signal"
+    signal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleWorker:
+    """There shall be this many slots of it."""
+
+    VERB: ClassVar[str] = "scale"
+    name: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseSupervisor:
+    """No acting until resumed; workers are left alone."""
+
+    VERB: ClassVar[str] = "pause"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeSupervisor:
+    """Acting goes on."""
+
+    VERB: ClassVar[str] = "resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declare:
+    """This is now the whole set of declared workers."""
+
+    VERB: ClassVar[str] = "declare"
+    specs: tuple[WorkerSpec, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutDown:
+    """The supervisor shall end: with its workers, or leaving them for the next one."""
+
+    VERB: ClassVar[str] = "shutdown"
+    keep_workers: bool = False
+
+
+AboutWorkers = (
+    StartWorkers
+    | StopWorkers
+    | RestartWorkers
+    | PauseWorkers
+    | ResumeWorkers
+    | EnableWorkers
+    | DisableWorkers
+    | QuarantineWorkers
+    | ApproveWorkers
+    | ResetWorkers
+    | SignalWorkers
+)
+
+Wish = AboutWorkers | ScaleWorker | PauseSupervisor | ResumeSupervisor | Declare | ShutDown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A wish with its author: what the intake takes, audits and declares."""
+
+    id: str
+    wish: Wish
+    author: str
+    origin: str
+    """Which surface it came through: cli, socket, config, signal, supervisor."""
+    at: float
+    """Wall time, for the record."""
+    reason: str = ""
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why an order is not taken: a code, a sentence, a remedy, an exit code for the command line."""
+
+    code: str
+    message: str
+    remedy: str = ""
+    exit_code: int = 4

@@ -1,0 +1,138 @@
+"""What people declare: the terms of one worker, whole and frozen.
+
+Durations are seconds, sizes are bytes, paths are absolute. Reading files and naming
+mistakes is the business of `uphold.config`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+Instant = NewType("Instant", float)
+"""A reading of the monotonic clock, in seconds. Wall time is only ever printed."""
+
+NEVER = Instant(float("inf"))
+
+
+class Kind(StrEnum):
+    """What sort of thing a worker is."""
+
+    PROCESS = "process"
+    PYTHON = "python"
+    MCP = "mcp"
+    REMOTE = "remote"
+
+
+class RestartPolicy(StrEnum):
+    """When a worker that ended is started again without anybody asking."""
+
+    NO = "no"
+    ON_FAILURE = "on-failure"
+    ALWAYS = "always"
+
+
+class Need(StrEnum):
+    """What a worker may wait for in another one."""
+
+    STARTED = "started"
+    HEALTHY = "healthy"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long to wait before the next automatic start."""
+
+    first: float = 0.0
+    base: float = 1.0
+    max: float = 300.0
+    jitter: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRule:
+    """How a worker is asked to end, and how long it may take before it is made to."""
+
+    signal: str = "TERM"
+    grace: float = 30.0
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Resource limits a worker is born with; None leaves what uphold itself was started with."""
+
+    nofile: int | None = None
+    nice: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    """Where a worker's output goes and how much of it is kept."""
+
+    mode: str = "pump"
+    max_size: int = 10_000_000
+    keep: int = 5
+    compress: bool = True
+    split: bool = False
+    overflow: str = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSpec:
+    """The declared terms for one worker. Equal specs mean there is nothing to do."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    kind: Kind = Kind.PROCESS
+    shell: bool = False
+    working_dir: str = "/"
+    user: str | None = None
+    group: str | None = None
+    umask: int | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    """Declared variables (env_file, then environment), sorted by name."""
+    pass_environment: tuple[str, ...] = ()
+    """Names (or `PREFIX_*`) handed on from the supervisor's own environment."""
+    clear_environment: bool = False
+    enabled: bool = True
+    quarantined: bool = False
+    autostart: bool = True
+    replicas: int = 1
+    team: str | None = None
+    essential: bool = False
+    restart: RestartPolicy = RestartPolicy.ALWAYS
+    backoff: Backoff = Backoff()
+    stable_after: float = 60.0
+    max_restarts: int | None = 10
+    """None: never given up (companions)."""
+    success_exit_codes: tuple[int, ...] = (0,)
+    stop: StopRule = StopRule()
+    depends_on: tuple[tuple[str, Need], ...] = ()
+    limits: Limits = Limits()
+    logs: Logs = Logs()
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorSpec:
+    """The declared terms of the supervisor itself."""
+
+    name: str
+    reconcile_every: float = 30.0
+    heartbeat_every: float = 30.0
+    on_exit: str = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One configuration file, read, resolved and found right."""
+
+    supervisor: SupervisorSpec
+    workers: tuple[WorkerSpec, ...]
+    source: str = ""
+    """The file it came from."""
+    secrets: tuple[str, ...] = ()
+    """Values that must never be shown; used by redaction only."""

@@ -1,0 +1,146 @@
+"""What is known: the three axes of a worker's state, and the status of one slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from uphold.core.specs import Instant, WorkerSpec
+
+
+class State(StrEnum):
+    """Where a slot stands."""
+
+    STOPPED = "stopped"
+    WAITING = "waiting"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    BACKOFF = "backoff"
+    EXITED = "exited"
+    FAILED = "failed"
+
+
+class Health(StrEnum):
+    """What is known about how well it does."""
+
+    UNKNOWN = "unknown"
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+    UNHEALTHY = "unhealthy"
+
+
+class Admin(StrEnum):
+    """What people allow it to do."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    PAUSED = "paused"
+    QUARANTINED = "quarantined"
+
+
+class Condition(StrEnum):
+    """The one-word summary of a worker for people who want only that (ruling 20)."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    ERROR = "error"
+
+
+class SupervisorStatus(StrEnum):
+    """Where the supervisor itself stands."""
+
+    SPAWNING = "spawning"
+    ACTIVE = "active"
+    PAUSED = "paused"
+    FAILED = "failed"
+    TERMINATED = "terminated"
+
+
+ALIVE: Final = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
+"""States in which a process of the slot may exist."""
+
+RESTING: Final = frozenset(State) - ALIVE
+
+TRANSITIONS: Final[dict[State, frozenset[State]]] = {
+    State.STOPPED: frozenset({State.WAITING, State.STARTING, State.RUNNING, State.STOPPING}),
+    State.WAITING: frozenset({State.STOPPED, State.STARTING}),
+    State.STARTING: frozenset(
+        {State.RUNNING, State.STOPPING, State.BACKOFF, State.EXITED, State.FAILED, State.STOPPED}
+    ),
+    State.RUNNING: frozenset(
+        {State.STOPPING, State.BACKOFF, State.EXITED, State.FAILED, State.STOPPED}
+    ),
+    State.STOPPING: frozenset({State.STOPPED, State.BACKOFF, State.EXITED, State.FAILED}),
+    State.BACKOFF: frozenset({State.STARTING, State.STOPPED, State.FAILED, State.WAITING}),
+    State.EXITED: frozenset({State.STARTING, State.STOPPED, State.WAITING}),
+    State.FAILED: frozenset({State.STARTING, State.STOPPED, State.WAITING}),
+}
+"""The whole table (E-01). Whatever is not here is an error event, never a silent change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which process exactly: enough to tell it from any other that ever has this PID."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+    inode: int
+    """Inode of its pidfd; 0 where the kernel gives none that tells processes apart."""
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a main process ended. Neither code nor signal: nobody could see it."""
+
+    code: int | None
+    signal: int | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What went wrong last: a stable code and a sentence."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotStatus:
+    """What is known about one slot. Knows no handles and no sockets."""
+
+    slot: str
+    state: State = State.STOPPED
+    since: Instant = Instant(0.0)
+    """Monotonic time of the last change of state."""
+    since_wall: float = 0.0
+    generation: int = 0
+    """Rises with every start; a report about an older one changes nothing."""
+    nonce: str = ""
+    identity: Identity | None = None
+    terms: WorkerSpec | None = None
+    """What it was started under; outlives the entry in the file."""
+    seen: int = 0
+    """Version of the declaration when the state last changed."""
+    started_seen: int = 0
+    """Version of the declaration it was last started under."""
+    started_at: Instant = Instant(0.0)
+    started_wall: float = 0.0
+    proved_wall: float = 0.0
+    """Last time its life was proved."""
+    failures: int = 0
+    """Failed runs since the last stable one; survives restarts of the supervisor."""
+    restarts: int = 0
+    """Automatic starts ever."""
+    killed: bool = False
+    """SIGKILL has been sent during this stop."""
+    hopeless: bool = False
+    """The last start could never work (no such command, not executable): retrying is pointless."""
+    exit: Exit | None = None
+    error: Fault | None = None
+    why: str = ""
+    """The reason given with the last change of state."""

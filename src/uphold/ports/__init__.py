@@ -1,0 +1,1 @@
+"""What the engine needs from the world: small Protocols, nothing that runs."""
