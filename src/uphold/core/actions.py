@@ -73,7 +73,16 @@ class Pardon:
     why: str
 
 
-Action = Start | Stop | Kill | Wait | GiveUp | Rest | Forget | Pardon
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """Let a live slot go on under terms that need no restart."""
+
+    slot: str
+    spec: WorkerSpec
+    why: str
+
+
+Action = Start | Stop | Kill | Wait | GiveUp | Rest | Forget | Pardon | Amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,6 +165,15 @@ class Pardoned:
     slot: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amended:
+    """Its terms changed in a way that needs no restart; it goes on under the new ones."""
+
+    TYPE: ClassVar[str] = "worker.amended"
+    slot: str
+    terms: WorkerSpec
+
+
 SlotFact = (
     StartBegun
     | Started
@@ -180,6 +189,7 @@ SlotFact = (
     | Rested
     | Forgotten
     | Pardoned
+    | Amended
 )
 
 

@@ -27,7 +27,7 @@ def is_label(text: str) -> bool:
 
 
 def slot_name(worker: str, index: int) -> str:
-    """Name the slot with this number: the first carries the worker's name, so one is never renamed."""
+    """Name the slot with this number; the first carries the worker's name, so it never changes."""
     return worker if index == 1 else f"{worker}.{index}"
 
 

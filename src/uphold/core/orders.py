@@ -171,7 +171,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why an order is not taken: a code, a sentence, a remedy, an exit code for the command line."""
+    """Why an order is not taken, what would help, and what the command line exits with."""
 
     code: str
     message: str

@@ -13,6 +13,7 @@ from typing import NewType
 Instant = NewType("Instant", float)
 """A reading of the monotonic clock, in seconds. Wall time is only ever printed."""
 
+EARLIEST = Instant(0.0)
 NEVER = Instant(float("inf"))
 
 

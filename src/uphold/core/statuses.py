@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from uphold.core.specs import Instant, WorkerSpec
+from uphold.core.specs import EARLIEST, Instant, WorkerSpec
 
 
 class State(StrEnum):
@@ -64,15 +64,15 @@ ALIVE: Final = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 RESTING: Final = frozenset(State) - ALIVE
 
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
-    State.STOPPED: frozenset({State.WAITING, State.STARTING, State.RUNNING, State.STOPPING}),
+    # Straight to running: found alive by a supervisor whose books had lost it.
+    State.STOPPED: frozenset({State.WAITING, State.STARTING, State.RUNNING}),
     State.WAITING: frozenset({State.STOPPED, State.STARTING}),
     State.STARTING: frozenset(
-        {State.RUNNING, State.STOPPING, State.BACKOFF, State.EXITED, State.FAILED, State.STOPPED}
+        {State.RUNNING, State.STOPPING, State.BACKOFF, State.EXITED, State.STOPPED}
     ),
-    State.RUNNING: frozenset(
-        {State.STOPPING, State.BACKOFF, State.EXITED, State.FAILED, State.STOPPED}
-    ),
-    State.STOPPING: frozenset({State.STOPPED, State.BACKOFF, State.EXITED, State.FAILED}),
+    State.RUNNING: frozenset({State.STOPPING, State.BACKOFF, State.EXITED}),
+    # Back to running: a stop that a dying supervisor had begun is begun anew by the next one.
+    State.STOPPING: frozenset({State.STOPPED, State.RUNNING, State.BACKOFF, State.EXITED}),
     State.BACKOFF: frozenset({State.STARTING, State.STOPPED, State.FAILED, State.WAITING}),
     State.EXITED: frozenset({State.STARTING, State.STOPPED, State.WAITING}),
     State.FAILED: frozenset({State.STARTING, State.STOPPED, State.WAITING}),
@@ -115,7 +115,7 @@ class SlotStatus:
 
     slot: str
     state: State = State.STOPPED
-    since: Instant = Instant(0.0)
+    since: Instant = EARLIEST
     """Monotonic time of the last change of state."""
     since_wall: float = 0.0
     generation: int = 0
@@ -128,7 +128,7 @@ class SlotStatus:
     """Version of the declaration when the state last changed."""
     started_seen: int = 0
     """Version of the declaration it was last started under."""
-    started_at: Instant = Instant(0.0)
+    started_at: Instant = EARLIEST
     started_wall: float = 0.0
     proved_wall: float = 0.0
     """Last time its life was proved."""
@@ -136,6 +136,8 @@ class SlotStatus:
     """Failed runs since the last stable one; survives restarts of the supervisor."""
     restarts: int = 0
     """Automatic starts ever."""
+    stop_asked: bool = False
+    """Somebody wanted this end: it is a stop, not a failure."""
     killed: bool = False
     """SIGKILL has been sent during this stop."""
     hopeless: bool = False

@@ -73,7 +73,7 @@ class Operations(Protocol):
         ...
 
     async def stop(self, slot: str, how: StopRule) -> None:
-        """Ask a slot to end; Exited and Gone follow when they are true. No process: Gone at once."""
+        """Ask a slot to end; Exited and Gone follow when true. No process: Gone at once."""
         ...
 
     async def kill(self, slot: str) -> None:

@@ -1,0 +1,258 @@
+"""How a fact changes what is known. The only place that does.
+
+A report about an older generation changes nothing (E-05); a change of state that the
+table does not allow is returned as `Illegal`, never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import assert_never
+
+from uphold.core import events
+from uphold.core.events import Moment, SlotFact
+from uphold.core.names import worker_of
+from uphold.core.restarts import comes_back, failures_after, succeeded
+from uphold.core.statuses import ALIVE, TRANSITIONS, Exit, Fault, SlotStatus, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Illegal:
+    """A fact that does not fit what is known; reported as an error event."""
+
+    slot: str
+    before: State
+    after: State
+    fact: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """All slots that are known, and which worker each belongs to."""
+
+    slots: Mapping[str, SlotStatus] = field(default_factory=lambda: MappingProxyType({}))
+    by_worker: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def of(self, worker: str) -> tuple[str, ...]:
+        """Name the known slots of a worker."""
+        return self.by_worker.get(worker, ())
+
+    def with_changes(self, changed: Iterable[SlotStatus], forgotten: Iterable[str]) -> Observed:
+        """Give the same with these slots replaced and those dropped."""
+        slots = dict(self.slots)
+        by_worker: dict[str, tuple[str, ...]] | None = None
+        for status in changed:
+            if status.slot not in slots:
+                by_worker = dict(self.by_worker) if by_worker is None else by_worker
+                owner = worker_of(status.slot)
+                by_worker[owner] = (*by_worker.get(owner, ()), status.slot)
+            slots[status.slot] = status
+        for slot in forgotten:
+            if slots.pop(slot, None) is None:
+                continue
+            by_worker = dict(self.by_worker) if by_worker is None else by_worker
+            owner = worker_of(slot)
+            left = tuple(name for name in by_worker.get(owner, ()) if name != slot)
+            if left:
+                by_worker[owner] = left
+            else:
+                by_worker.pop(owner, None)
+        return Observed(
+            slots=MappingProxyType(slots),
+            by_worker=self.by_worker if by_worker is None else MappingProxyType(by_worker),
+        )
+
+
+def absorb(status: SlotStatus, fact: SlotFact, at: Moment, seen: int) -> SlotStatus | Illegal:
+    """Say what is known after this fact. `seen` is the current version of the declaration."""
+    if _is_late(status, fact):
+        return status
+    after = _after(status, fact, at)
+    if after.state is status.state:
+        return after
+    if after.state not in TRANSITIONS[status.state]:
+        return Illegal(
+            slot=status.slot, before=status.state, after=after.state, fact=type(fact).__name__
+        )
+    return replace(after, since=at.mono, since_wall=at.wall, seen=seen)
+
+
+def _is_late(status: SlotStatus, fact: SlotFact) -> bool:
+    generation = getattr(fact, "generation", None)
+    if generation is None:
+        return False
+    if isinstance(fact, events.StartBegun):
+        return bool(generation <= status.generation)
+    return bool(generation < status.generation)
+
+
+def _after(  # noqa: C901, PLR0912 - one arm for each fact
+    status: SlotStatus, fact: SlotFact, at: Moment
+) -> SlotStatus:
+    match fact:
+        case events.StartBegun():
+            return _begun(status, fact)
+        case events.Started() | events.Adopted():
+            return _up(status, fact, at)
+        case events.StartFailed():
+            return _not_started(status, fact, at)
+        case events.Exited():
+            return _exited(status, fact, at)
+        case events.Gone():
+            return _gone(status, fact, at)
+        case events.StopBegun():
+            state = State.STOPPING if status.state in ALIVE else status.state
+            return replace(status, state=state, stop_asked=True, why=fact.why)
+        case events.KillBegun():
+            return replace(status, killed=True)
+        case events.StopFailed():
+            return replace(status, error=fact.fault, killed=True)
+        case events.WaitBegun():
+            return replace(status, state=State.WAITING, why=fact.why)
+        case events.GaveUp():
+            return replace(status, state=State.FAILED, why=fact.why)
+        case events.Rested():
+            return _rested(status, fact.why)
+        case events.Pardoned():
+            calm = replace(status, failures=0, restarts=0, hopeless=False, error=None)
+            ended = status.state in (State.FAILED, State.BACKOFF)
+            return _rested(calm, "reset") if ended else calm
+        case events.Amended():
+            return replace(status, terms=fact.terms)
+        case events.Forgotten():
+            return status
+        case _:
+            assert_never(fact)
+
+
+def _begun(status: SlotStatus, fact: events.StartBegun) -> SlotStatus:
+    return replace(
+        status,
+        state=State.STARTING,
+        generation=fact.generation,
+        nonce=fact.nonce,
+        identity=None,
+        terms=fact.terms,
+        started_seen=fact.seen,
+        restarts=status.restarts + (1 if fact.automatic else 0),
+        failures=status.failures if fact.automatic else 0,
+        stop_asked=False,
+        killed=False,
+        hopeless=False,
+        exit=None,
+        why=fact.why,
+    )
+
+
+def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -> SlotStatus:
+    adopted = isinstance(fact, events.Adopted)
+    first_sight = status.identity != fact.identity
+    # A stop that was begun goes on when its process turns up late; a stop that a dead
+    # supervisor had begun is begun anew, since nobody knows whether its signal was sent.
+    stays = status.state is State.STOPPING and not adopted
+    return replace(
+        status,
+        state=State.STOPPING if stays else State.RUNNING,
+        generation=fact.generation,
+        nonce=fact.identity.nonce,
+        identity=fact.identity,
+        started_at=at.mono if first_sight else status.started_at,
+        started_wall=at.wall if first_sight else status.started_wall,
+        proved_wall=at.wall,
+        error=None,
+        killed=False,
+        why="adopted" if adopted else status.why,
+    )
+
+
+def _not_started(status: SlotStatus, fact: events.StartFailed, at: Moment) -> SlotStatus:
+    if status.state is State.STOPPING or status.stop_asked:
+        return replace(status, state=State.STOPPED, identity=None, error=fact.fault)
+    if status.state is not State.STARTING:
+        return status
+    failures = status.failures + 1
+    if status.terms is not None:
+        failures = failures_after(replace(status, identity=None), at.mono, status.terms)
+    return replace(
+        status,
+        state=State.BACKOFF,
+        identity=None,
+        failures=failures,
+        hopeless=fact.hopeless,
+        error=fact.fault,
+        why=fact.fault.message,
+    )
+
+
+def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> SlotStatus:
+    if status.state not in ALIVE:
+        return status
+    ended = replace(status, exit=fact.exit)
+    if status.stop_asked:
+        return ended
+    if fact.left_overs:
+        why = "its main process ended; what it left behind is being ended"
+        return replace(ended, state=State.STOPPING, killed=True, why=why)
+    return _ended(ended, fact.exit, at)
+
+
+def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> SlotStatus:
+    if status.state not in ALIVE:
+        return replace(status, identity=None)
+    end = fact.exit
+    if end is None:
+        # In a stop the exit came before; otherwise nobody saw how it ended.
+        known = status.state is State.STOPPING and status.exit is not None
+        end = status.exit if known else Exit(code=None, signal=None, at=at.wall)
+    assert end is not None
+    if status.stop_asked:
+        return replace(status, state=State.STOPPED, identity=None, exit=end, error=None, failures=0)
+    return _ended(replace(status, exit=end), end, at)
+
+
+def _ended(status: SlotStatus, end: Exit, at: Moment) -> SlotStatus:
+    terms = status.terms
+    lasted = max(0.0, at.mono - status.started_at) if status.identity is not None else 0.0
+    text = f"{describe_exit(end)} after {duration_text(lasted)}"
+    well = terms is not None and succeeded(end, terms)
+    error = None if well else Fault(code="UPH_WORKER_EXITED", message=text)
+    if terms is None or not comes_back(end, terms):
+        return replace(status, state=State.EXITED, identity=None, error=error, why=text)
+    return replace(
+        status,
+        state=State.BACKOFF,
+        failures=failures_after(status, at.mono, terms),
+        identity=None,
+        error=error,
+        why=text,
+    )
+
+
+def _rested(status: SlotStatus, why: str) -> SlotStatus:
+    return replace(status, state=State.STOPPED, failures=0, hopeless=False, error=None, why=why)
+
+
+def describe_exit(end: Exit) -> str:
+    """Say in words how a process ended."""
+    if end.signal is not None:
+        return f"ended by signal {end.signal}"
+    if end.code is not None:
+        return f"exited with code {end.code}"
+    return "ended unseen (exit status unknown)"
+
+
+def duration_text(seconds: float) -> str:
+    """Write a duration for people: `0.2 s`, `12 s`, `4 min`, `2 h 5 min`, `3 d 4 h`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours = minutes // 60
+    if hours < 48:
+        return f"{hours} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"

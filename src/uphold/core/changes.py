@@ -1,0 +1,116 @@
+"""What differs between two declarations, and which differences need a restart (ruling 45)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.names import is_companion
+from uphold.core.specs import Kind, WorkerSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from uphold.core.declaring import Entry
+
+_RESTARTING: Final = frozenset(
+    {
+        "command",
+        "kind",
+        "shell",
+        "working_dir",
+        "user",
+        "group",
+        "umask",
+        "environment",
+        "pass_environment",
+        "clear_environment",
+        "limits",
+        "logs.mode",
+        "logs.split",
+    }
+)
+_TABLES: Final = frozenset({"logs", "stop", "backoff"})
+
+
+def differences(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:
+    """Name every key that differs, tables key by key."""
+    if before == after:
+        return ()
+    found: list[str] = []
+    for spec_field in fields(WorkerSpec):
+        name = spec_field.name
+        old, new = getattr(before, name), getattr(after, name)
+        if old == new:
+            continue
+        if name in _TABLES:
+            found += [
+                f"{name}.{inner.name}"
+                for inner in fields(old)
+                if getattr(old, inner.name) != getattr(new, inner.name)
+            ]
+        else:
+            found.append(name)
+    return tuple(found)
+
+
+def restarting(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:
+    """Name the differing keys that only a new process can honour."""
+    keys = differences(before, after)
+    if keys and after.kind is Kind.MCP:
+        return keys
+    return tuple(key for key in keys if key in _RESTARTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a new file means for one worker."""
+
+    name: str
+    action: str
+    """none, start, stop, restart, update, remove."""
+    reason: str
+    keys: tuple[str, ...] = ()
+
+
+def preview(before: Mapping[str, Entry], after: Sequence[WorkerSpec]) -> tuple[Change, ...]:
+    """Say what declaring these specs would do, worker by worker, in file order."""
+    found = [_change(before.get(spec.name), spec) for spec in after]
+    kept = {spec.name for spec in after}
+    found += [
+        Change(name=name, action="remove", reason="no longer in the file")
+        for name in before
+        if name not in kept and not is_companion(name)
+    ]
+    return tuple(found)
+
+
+def _change(entry: Entry | None, spec: WorkerSpec) -> Change:
+    if entry is None:
+        return _fresh(spec)
+    keys = differences(entry.spec, spec)
+    if not keys:
+        return Change(name=spec.name, action="none", reason="unchanged")
+    shown = ", ".join(keys)
+    if entry.wanted and not (spec.enabled and spec.autostart and not spec.quarantined):
+        return Change(name=spec.name, action="stop", reason=f"changed: {shown}", keys=keys)
+    if not entry.wanted:
+        starts = "enabled" in keys or "autostart" in keys or "quarantined" in keys
+        action = "start" if starts and spec.enabled and spec.autostart else "update"
+        return Change(name=spec.name, action=action, reason=f"changed: {shown}", keys=keys)
+    needs = restarting(entry.spec, spec)
+    if needs:
+        return Change(
+            name=spec.name, action="restart", reason=f"changed: {', '.join(needs)}", keys=keys
+        )
+    return Change(name=spec.name, action="update", reason=f"applies in place: {shown}", keys=keys)
+
+
+def _fresh(spec: WorkerSpec) -> Change:
+    if spec.quarantined:
+        return Change(name=spec.name, action="none", reason="new, quarantined until approved")
+    if not spec.enabled:
+        return Change(name=spec.name, action="none", reason="new, disabled")
+    if not spec.autostart:
+        return Change(name=spec.name, action="none", reason="new, started only on request")
+    return Change(name=spec.name, action="start", reason="new")

@@ -1,0 +1,271 @@
+"""The declaration: what people want, and how an order changes it.
+
+Only the intake replaces the current declaration; everybody else reads a frozen value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, assert_never
+
+from uphold.core import orders
+from uphold.core.names import is_companion, is_worker_name, nearest, slot_name, worker_of
+from uphold.core.orders import Order, Refusal
+from uphold.core.specs import WorkerSpec
+from uphold.core.statuses import Admin
+
+MOST_REPLICAS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What people ordered for one worker on top of the file; None follows the file.
+
+    `nudge`, `kick` and `pardon` are versions of the declaration: a slot whose last change
+    is older than the number has not yet honoured it. So a restart is a declaration too, and
+    a stop that lands in between simply wins.
+    """
+
+    up: bool | None = None
+    enabled: bool | None = None
+    quarantined: bool | None = None
+    replicas: int | None = None
+    held: bool = False
+    nudge: int = 0
+    """The last restart order."""
+    kick: int = 0
+    """The last start order."""
+    pardon: int = 0
+    """The last reset order."""
+    by: str = ""
+    """Who ordered it last, and why: for people who ask."""
+
+
+PLAIN: Final = Override()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One declared worker: its spec and what people ordered on top."""
+
+    spec: WorkerSpec
+    override: Override = PLAIN
+    desired_version: int = 0
+    """Version of the configuration that brought this spec."""
+
+    @property
+    def admin(self) -> Admin:
+        """What people allow it to do."""
+        if _chosen(self.override.quarantined, self.spec.quarantined):
+            return Admin.QUARANTINED
+        if self.override.held:
+            return Admin.PAUSED
+        if not _chosen(self.override.enabled, self.spec.enabled):
+            return Admin.DISABLED
+        return Admin.ENABLED
+
+    @property
+    def up(self) -> bool:
+        """Tell whether it shall run, as far as start and stop are concerned."""
+        return _chosen(self.override.up, self.spec.autostart)
+
+    @property
+    def replicas(self) -> int:
+        """How many slots it shall have."""
+        chosen = self.override.replicas
+        return self.spec.replicas if chosen is None else chosen
+
+    @property
+    def wanted(self) -> bool:
+        """Tell whether its slots shall run, all things considered."""
+        return self.admin is Admin.ENABLED and self.up
+
+    def slots(self) -> tuple[str, ...]:
+        """Name the slots it shall have."""
+        if self.replicas == 1:
+            return (self.spec.name,)
+        return tuple(slot_name(self.spec.name, index + 1) for index in range(self.replicas))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """Everything that is wanted, at one version."""
+
+    version: int = 0
+    config_version: int = 0
+    workers: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    paused: bool = False
+    """The supervisor itself is paused: it watches and does not act."""
+    closing: str | None = None
+    """`stop` ends all workers, `keep` leaves them; None goes on."""
+
+
+def declare(declaration: Declaration, order: Order) -> Declaration | Refusal:
+    """Apply an order; or say why not, and then nothing has changed."""
+    if declaration.closing is not None:
+        return Refusal(
+            code="UPH_SUPERVISOR_STOPPING",
+            message="the supervisor is shutting down and takes no more orders.",
+            remedy="Start it again, then repeat the order.",
+        )
+    version = declaration.version + 1
+    wish = order.wish
+    match wish:
+        case orders.Declare():
+            return _declared(declaration, wish, version)
+        case orders.PauseSupervisor():
+            return replace(declaration, version=version, paused=True)
+        case orders.ResumeSupervisor():
+            return replace(declaration, version=version, paused=False)
+        case orders.ShutDown():
+            return replace(
+                declaration, version=version, closing="keep" if wish.keep_workers else "stop"
+            )
+        case orders.ScaleWorker():
+            return _about_workers(declaration, order, (wish.name,), version)
+        case _:
+            return _about_workers(declaration, order, wish.names, version)
+
+
+def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> Declaration:
+    workers = {name: entry for name, entry in declaration.workers.items() if is_companion(name)}
+    config_version = declaration.config_version + 1
+    for spec in wish.specs:
+        before = declaration.workers.get(spec.name)
+        if before is not None and before.spec == spec:
+            workers[spec.name] = before
+            continue
+        workers[spec.name] = Entry(
+            spec=spec,
+            override=PLAIN if before is None else _follow_file(before, spec),
+            desired_version=config_version,
+        )
+    return replace(
+        declaration,
+        version=version,
+        config_version=config_version,
+        workers=MappingProxyType(workers),
+    )
+
+
+def _follow_file(before: Entry, spec: WorkerSpec) -> Override:
+    """Drop what people ordered for a key that the file has since changed (ruling 44)."""
+    old, override = before.spec, before.override
+    if old.autostart != spec.autostart:
+        override = replace(override, up=None)
+    if old.enabled != spec.enabled:
+        override = replace(override, enabled=None)
+    if old.quarantined != spec.quarantined:
+        override = replace(override, quarantined=None)
+    if old.replicas != spec.replicas:
+        override = replace(override, replicas=None)
+    return override
+
+
+def _about_workers(
+    declaration: Declaration, order: Order, names: tuple[str, ...], version: int
+) -> Declaration | Refusal:
+    wish = order.wish
+    assert not isinstance(
+        wish,
+        orders.Declare | orders.PauseSupervisor | orders.ResumeSupervisor | orders.ShutDown,
+    )
+    workers = dict(declaration.workers)
+    by = f"{order.author}: {order.reason}" if order.reason else order.author
+    for name in names:
+        entry = workers.get(name)
+        if entry is None:
+            return unknown(name, declaration.workers)
+        refusal = _refusal(entry, wish)
+        if refusal is not None:
+            return refusal
+        override = _overridden(entry.override, wish, version)
+        workers[name] = replace(entry, override=replace(override, by=by))
+    return replace(declaration, version=version, workers=MappingProxyType(workers))
+
+
+def _overridden(  # noqa: C901, PLR0912 - one arm for each wish
+    override: Override, wish: orders.AboutWorkers | orders.ScaleWorker, version: int
+) -> Override:
+    match wish:
+        case orders.StartWorkers():
+            return replace(override, up=True, kick=version)
+        case orders.StopWorkers():
+            return replace(override, up=False)
+        case orders.RestartWorkers():
+            return replace(override, up=True, nudge=version)
+        case orders.PauseWorkers():
+            return replace(override, held=True)
+        case orders.ResumeWorkers():
+            return replace(override, held=False, kick=version)
+        case orders.EnableWorkers():
+            return replace(override, enabled=True, kick=version)
+        case orders.DisableWorkers():
+            return replace(override, enabled=False)
+        case orders.QuarantineWorkers():
+            return replace(override, quarantined=True)
+        case orders.ApproveWorkers():
+            return replace(override, quarantined=False, kick=version)
+        case orders.ResetWorkers():
+            return replace(override, pardon=version)
+        case orders.ScaleWorker():
+            return replace(override, replicas=wish.replicas)
+        case orders.SignalWorkers():
+            return override
+        case _:
+            assert_never(wish)
+
+
+_LIFTED_BY: Final = {
+    Admin.PAUSED: "resume",
+    Admin.DISABLED: "enable",
+    Admin.QUARANTINED: "approve",
+}
+
+
+def _refusal(entry: Entry, wish: orders.AboutWorkers | orders.ScaleWorker) -> Refusal | None:
+    name = entry.spec.name
+    if is_companion(name) and not isinstance(wish, orders.RestartWorkers | orders.SignalWorkers):
+        return Refusal(
+            code="UPH_ORDER_REFUSED",
+            message=f"'{name}' belongs to uphold: it can be restarted or signalled, no more.",
+        )
+    if isinstance(wish, orders.StartWorkers | orders.RestartWorkers):
+        verb = _LIFTED_BY.get(entry.admin)
+        if verb is not None:
+            return Refusal(
+                code="UPH_ORDER_REFUSED",
+                message=f"worker '{name}' is {entry.admin}, so it cannot be told to {wish.VERB}.",
+                remedy=f"Lift that first: uphold {verb} {name}",
+            )
+    if isinstance(wish, orders.ScaleWorker) and not 0 <= wish.replicas <= MOST_REPLICAS:
+        return Refusal(
+            code="UPH_ORDER_INVALID",
+            message=f"'{name}' can have 0 to {MOST_REPLICAS} slots, not {wish.replicas}.",
+            exit_code=2,
+        )
+    return None
+
+
+def unknown(name: str, known: Mapping[str, Entry]) -> Refusal:
+    """Say that no worker is called so, and which one was probably meant."""
+    owner = worker_of(name)
+    if owner != name and owner in known:
+        remedy = f"'{name}' is one slot of '{owner}'; orders take the worker: '{owner}'."
+    elif not is_worker_name(name):
+        remedy = "See the names with: uphold status"
+    else:
+        meant = nearest(name, known)
+        remedy = f"Did you mean '{meant}'?" if meant else "See the names with: uphold status"
+    return Refusal(
+        code="UPH_WORKER_UNKNOWN",
+        message=f"no worker is called '{name}'.",
+        remedy=remedy,
+        exit_code=5,
+    )
+
+
+def _chosen(override: bool | None, declared: bool) -> bool:  # noqa: FBT001 - two truths, one wins
+    return declared if override is None else override

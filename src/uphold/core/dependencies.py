@@ -1,0 +1,127 @@
+"""Who comes after whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uphold.core.specs import Need
+from uphold.core.statuses import ALIVE, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration, Entry
+    from uphold.core.specs import WorkerSpec
+
+
+def unmet(entry: Entry, declaration: Declaration, observed: Observed) -> str | None:
+    """Name the first thing this worker waits for; None when it may start."""
+    for name, need in entry.spec.depends_on:
+        other = declaration.workers.get(name)
+        if other is None:
+            return f"'{name}', which is not declared"
+        if not _is_met(other, need, observed):
+            return f"'{name}' to be {need} ({_standing(other, observed)})"
+    return None
+
+
+def _is_met(entry: Entry, need: Need, observed: Observed) -> bool:
+    wanted_states = {
+        Need.STARTED: (State.RUNNING, State.EXITED),
+        Need.HEALTHY: (State.RUNNING,),
+        Need.COMPLETED: (State.EXITED,),
+    }[need]
+    statuses = [observed.slots.get(slot) for slot in entry.slots()]
+    if not statuses or any(status is None for status in statuses):
+        return False
+    return all(
+        status is not None
+        and status.state in wanted_states
+        and (status.state is not State.EXITED or status.error is None)
+        for status in statuses
+    )
+
+
+def _standing(entry: Entry, observed: Observed) -> str:
+    if not entry.wanted:
+        return f"it is {entry.admin}" if entry.admin != "enabled" else "it is stopped"
+    slots = entry.slots()
+    if not slots:
+        return "it is scaled to 0"
+    for slot in slots:
+        status = observed.slots.get(slot)
+        state = State.STOPPED if status is None else status.state
+        if state is not State.RUNNING:
+            return f"it is {state}"
+    return "it is running"
+
+
+def dependents(
+    workers: Mapping[str, Entry], observed: Observed | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Say for each worker which others come after it, those no longer declared included."""
+    found: dict[str, list[str]] = {}
+    for name, entry in workers.items():
+        for other, _ in entry.spec.depends_on:
+            found.setdefault(other, []).append(name)
+    for name in () if observed is None else observed.by_worker:
+        if name in workers:
+            continue
+        terms = observed.slots[observed.of(name)[0]].terms if observed is not None else None
+        for other, _ in () if terms is None else terms.depends_on:
+            found.setdefault(other, []).append(name)
+    return {name: tuple(after) for name, after in found.items()}
+
+
+def still_leaning(
+    names: tuple[str, ...], declaration: Declaration, observed: Observed
+) -> str | None:
+    """Name a dependent that is also on its way down and still alive: it goes first."""
+    for name in names:
+        entry = declaration.workers.get(name)
+        going_down = entry is None or not entry.wanted or declaration.closing == "stop"
+        if not going_down:
+            continue
+        for slot in observed.of(name):
+            if observed.slots[slot].state in ALIVE:
+                return slot
+    return None
+
+
+def find_cycle(specs: Sequence[WorkerSpec]) -> tuple[str, ...] | None:
+    """Find workers that wait for each other in a circle; the first name stands at both ends."""
+    after = {spec.name: tuple(name for name, _ in spec.depends_on) for spec in specs}
+    done: set[str] = set()
+    for root, firsts in after.items():
+        if root in done:
+            continue
+        path: list[str] = [root]
+        pending: list[Iterator[str]] = [iter(firsts)]
+        while pending:
+            nxt = next(pending[-1], None)
+            if nxt is None:
+                done.add(path.pop())
+                pending.pop()
+            elif nxt in path:
+                return (*path[path.index(nxt) :], nxt)
+            elif nxt in after and nxt not in done:
+                path.append(nxt)
+                pending.append(iter(after[nxt]))
+    return None
+
+
+def longest_grace(declaration: Declaration) -> float:
+    """Say how long a full stop may take along the longest chain of dependents."""
+    waiting_on = dependents(declaration.workers)
+    known: dict[str, float] = {}
+
+    def chain(name: str, depth: int) -> float:
+        if name not in known:
+            entry = declaration.workers.get(name)
+            grace = 0.0 if entry is None else entry.spec.stop.grace
+            after = waiting_on.get(name, ()) if depth < len(declaration.workers) else ()
+            known[name] = grace + max((chain(other, depth + 1) for other in after), default=0.0)
+        return known[name]
+
+    return max((chain(name, 0) for name in declaration.workers), default=0.0)

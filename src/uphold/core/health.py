@@ -1,0 +1,69 @@
+"""How well things are: one slot, one worker, the whole supervisor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.names import is_companion
+from uphold.core.statuses import Admin, Condition, Health, SlotStatus, State
+
+if TYPE_CHECKING:
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration
+
+_BY_STATE: Final = {
+    State.STOPPED: Health.UNKNOWN,
+    State.WAITING: Health.UNKNOWN,
+    State.STARTING: Health.UNKNOWN,
+    State.RUNNING: Health.HEALTHY,
+    State.STOPPING: Health.UNKNOWN,
+    State.BACKOFF: Health.UNHEALTHY,
+    State.EXITED: Health.UNKNOWN,
+    State.FAILED: Health.UNHEALTHY,
+}
+
+
+def slot_health(status: SlotStatus) -> Health:
+    """Say how a slot does. For a plain process, to be alive is all that can be known."""
+    if status.state in (State.EXITED, State.STOPPING) and status.error is not None:
+        return Health.UNHEALTHY
+    return _BY_STATE[status.state]
+
+
+def condition(status: SlotStatus) -> Condition:
+    """Sum a slot up in one word: running, stopped or error."""
+    if status.state in (State.BACKOFF, State.FAILED) or (
+        status.error is not None and status.state is not State.STARTING
+    ):
+        return Condition.ERROR
+    if status.state in (State.RUNNING, State.STOPPING):
+        return Condition.RUNNING
+    return Condition.STOPPED
+
+
+def supervisor_health(declaration: Declaration, observed: Observed) -> Health:
+    """Roll all workers up; those that people hold back do not count."""
+    worst = Health.HEALTHY
+    for name, entry in declaration.workers.items():
+        if entry.admin is not Admin.ENABLED:
+            continue
+        for slot in entry.slots():
+            status = observed.slots.get(slot)
+            if status is None or slot_health(status) is not Health.UNHEALTHY:
+                continue
+            if entry.spec.essential or is_companion(name):
+                return Health.UNHEALTHY
+            worst = Health.DEGRADED
+    return worst
+
+
+def fatal(declaration: Declaration, observed: Observed) -> str | None:
+    """Name the essential worker that has ended for good: without it nothing shall go on."""
+    for name, entry in declaration.workers.items():
+        if not entry.spec.essential or not entry.wanted:
+            continue
+        for slot in entry.slots():
+            status = observed.slots.get(slot)
+            if status is not None and status.state in (State.FAILED, State.EXITED):
+                return f"essential worker '{name}' has {status.state}: {status.why}"
+    return None

@@ -1,0 +1,259 @@
+"""The only place that decides.
+
+`plan` compares what is wanted with what is known and says what to do now and when to
+look again. At most one action per slot; a slot with an action under way gets none until
+its fact arrives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from uphold.core.actions import (
+    Action,
+    Amend,
+    Forget,
+    GiveUp,
+    Kill,
+    Pardon,
+    Plan,
+    Rest,
+    Start,
+    Stop,
+    Wait,
+)
+from uphold.core.changes import restarting
+from uphold.core.dependencies import dependents, still_leaning, unmet
+from uphold.core.names import is_companion
+from uphold.core.restarts import due, exhausted
+from uphold.core.specs import NEVER, Instant, WorkerSpec
+from uphold.core.statuses import ALIVE, Admin, SlotStatus, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration, Entry
+
+    Verdict = Action | Instant | None
+    """What to do, or when to look again, or neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Everything a decision about one slot may look at."""
+
+    declaration: Declaration
+    observed: Observed
+    now: Instant
+    after: Mapping[str, tuple[str, ...]]
+    """Who depends on whom."""
+
+
+def plan(
+    declaration: Declaration,
+    observed: Observed,
+    now: Instant,
+    *,
+    names: Iterable[str] | None = None,
+    after: Mapping[str, tuple[str, ...]] | None = None,
+) -> Plan:
+    """Decide the next actions for these workers (all of them unless said)."""
+    if declaration.closing == "keep" or (declaration.paused and declaration.closing is None):
+        return Plan(at=now)
+    situation = Situation(
+        declaration=declaration,
+        observed=observed,
+        now=now,
+        after=dependents(declaration.workers, observed) if after is None else after,
+    )
+    actions: list[Action] = []
+    wake_at = NEVER
+    for name in _everybody(declaration, observed) if names is None else names:
+        for verdict in plan_worker(name, situation):
+            if verdict is None:
+                continue
+            if isinstance(verdict, float):
+                wake_at = min(wake_at, verdict)
+            else:
+                actions.append(verdict)
+    return Plan(at=now, actions=tuple(actions), wake_at=wake_at)
+
+
+def plan_worker(name: str, situation: Situation) -> Iterable[Verdict]:
+    """Decide about every slot of one worker."""
+    entry = situation.declaration.workers.get(name)
+    known = situation.observed.slots
+    closing = situation.declaration.closing == "stop"
+    declared = () if entry is None else entry.slots()
+    for slot in declared:
+        status = known.get(slot)
+        if entry is not None and entry.wanted and not closing:
+            yield _plan_wanted(entry, status or SlotStatus(slot=slot), situation)
+        elif status is not None:
+            yield _plan_unwanted(status, entry, situation, declared=True)
+    for slot in situation.observed.of(name):
+        if slot not in declared:
+            yield _plan_unwanted(known[slot], entry, situation, declared=False)
+
+
+def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
+    spec = entry.spec
+    match status.state:
+        case State.STOPPED | State.WAITING:
+            return _start(entry, status, situation, _reason_to_start(entry, status))
+        case State.BACKOFF:
+            return _plan_backoff(entry, status, situation)
+        case State.EXITED | State.FAILED:
+            return _plan_ended(entry, status, situation)
+        case State.STARTING:
+            return None
+        case State.RUNNING:
+            return _plan_running(entry, status, spec)
+        case State.STOPPING:
+            return _escalate(status, situation.now)
+        case _:
+            assert_never(status.state)
+
+
+def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
+    if entry.override.nudge > status.started_seen > 0:
+        return f"restart ordered by {entry.override.by}"
+    if entry.override.kick > status.seen:
+        return f"start ordered by {entry.override.by}"
+    return "declared"
+
+
+def _start(entry: Entry, status: SlotStatus, situation: Situation, why: str) -> Verdict:
+    missing = unmet(entry, situation.declaration, situation.observed)
+    if missing is None:
+        # What waited in the middle of a series of failures has not been forgiven them.
+        automatic = status.state is State.WAITING and status.failures > 0
+        return Start(slot=status.slot, spec=entry.spec, why=why, automatic=automatic)
+    waiting_for = f"waits for {missing}"
+    if status.state is State.WAITING and status.why == waiting_for:
+        return None
+    return Wait(slot=status.slot, why=waiting_for)
+
+
+def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
+    """Say why a slot that has ended may start afresh: a person or a changed file wants it."""
+    override = entry.override
+    if max(override.nudge, override.kick) > status.seen:
+        return f"ordered by {override.by}"
+    if status.terms is None or status.terms == entry.spec:
+        return None
+    keys = restarting(status.terms, entry.spec)
+    if keys:
+        return f"changed: {', '.join(keys)}"
+    return "its terms changed" if status.state is State.FAILED else None
+
+
+def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
+    spec = entry.spec
+    if entry.override.pardon > status.seen:
+        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    again = _asked_again(entry, status)
+    if again is not None:
+        return _start(entry, status, situation, again)
+    if exhausted(status, spec):
+        return GiveUp(slot=status.slot, why=_why_given_up(status))
+    at = due(status, spec)
+    if at > situation.now:
+        return at
+    if unmet(entry, situation.declaration, situation.observed) is not None:
+        return _start(entry, status, situation, "")
+    return Start(slot=status.slot, spec=spec, why=f"restart after it {status.why}", automatic=True)
+
+
+def _why_given_up(status: SlotStatus) -> str:
+    if status.hopeless:
+        return status.why
+    return f"gave up after {status.failures} failed runs; the last one {status.why}"
+
+
+def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
+    if status.state is State.FAILED and entry.override.pardon > status.seen:
+        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    again = _asked_again(entry, status)
+    return None if again is None else _start(entry, status, situation, again)
+
+
+def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict:
+    if entry.override.nudge > status.started_seen:
+        return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
+    if entry.override.pardon > status.seen and (status.failures or status.restarts):
+        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if status.terms is None or status.terms is spec or status.terms == spec:
+        return None
+    keys = restarting(status.terms, spec)
+    if keys:
+        return Stop(slot=status.slot, why=f"changed: {', '.join(keys)}")
+    return Amend(slot=status.slot, spec=spec, why="applies in place")
+
+
+def _plan_unwanted(
+    status: SlotStatus, entry: Entry | None, situation: Situation, *, declared: bool
+) -> Verdict:
+    match status.state:
+        case State.STOPPED:
+            return None if declared else Forget(slot=status.slot, why="no longer declared")
+        case State.WAITING | State.BACKOFF | State.EXITED | State.FAILED:
+            failed = status.state in (State.BACKOFF, State.FAILED)
+            if failed and situation.declaration.closing is not None:
+                return None  # failures outlive a restart of the supervisor (P8)
+            return Rest(slot=status.slot, why=_why_unwanted(entry, declared=declared))
+        case State.STARTING | State.RUNNING:
+            return _stop_in_order(status, entry, situation, declared=declared)
+        case State.STOPPING:
+            return _escalate(status, situation.now)
+        case _:
+            assert_never(status.state)
+
+
+def _stop_in_order(
+    status: SlotStatus, entry: Entry | None, situation: Situation, *, declared: bool
+) -> Verdict:
+    name = status.slot if entry is None else entry.spec.name
+    if is_companion(name) and situation.declaration.closing == "stop":
+        if _others_alive(situation.observed):
+            return None  # it is asked again with every slot that ends
+    elif still_leaning(situation.after.get(name, ()), situation.declaration, situation.observed):
+        return None
+    if situation.declaration.closing == "stop":
+        return Stop(slot=status.slot, why="the supervisor is stopping")
+    return Stop(slot=status.slot, why=_why_unwanted(entry, declared=declared))
+
+
+def _others_alive(observed: Observed) -> bool:
+    return any(
+        status.state in ALIVE and not is_companion(slot) for slot, status in observed.slots.items()
+    )
+
+
+def _escalate(status: SlotStatus, now: Instant) -> Verdict:
+    if status.killed:
+        return None
+    grace = 0.0 if status.terms is None else status.terms.stop.grace
+    over = Instant(status.since + grace)
+    if now < over:
+        return over
+    return Kill(slot=status.slot, why=f"still there {grace:g} s after it was asked to stop")
+
+
+def _why_unwanted(entry: Entry | None, *, declared: bool) -> str:
+    if entry is None:
+        return "no longer declared"
+    if not declared:
+        return f"scaled to {entry.replicas}"
+    if entry.admin is not Admin.ENABLED:
+        return f"{entry.admin} by {entry.override.by}" if entry.override.by else f"{entry.admin}"
+    return f"stopped by {entry.override.by}" if entry.override.by else "not wanted"
+
+
+def _everybody(declaration: Declaration, observed: Observed) -> Iterable[str]:
+    yield from declaration.workers
+    for name in observed.by_worker:
+        if name not in declaration.workers:
+            yield name

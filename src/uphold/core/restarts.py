@@ -1,0 +1,64 @@
+"""When an ended run is followed by another: the delays and the giving up (P8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from uphold.core.specs import Backoff, Instant, RestartPolicy, WorkerSpec
+
+if TYPE_CHECKING:
+    from uphold.core.statuses import Exit, SlotStatus
+
+_MOST_DOUBLINGS: Final = 32
+_HASH_RANGE: Final = 0xFFFFFFFF
+
+
+def succeeded(end: Exit, spec: WorkerSpec) -> bool:
+    """Tell whether a run ended well. An end nobody saw is a failure."""
+    return end.code is not None and end.code in spec.success_exit_codes
+
+
+def comes_back(end: Exit, spec: WorkerSpec) -> bool:
+    """Tell whether the restart policy wants another run after this end."""
+    match spec.restart:
+        case RestartPolicy.NO:
+            return False
+        case RestartPolicy.ON_FAILURE:
+            return not succeeded(end, spec)
+        case RestartPolicy.ALWAYS:
+            return True
+
+
+def failures_after(status: SlotStatus, ended_at: Instant, spec: WorkerSpec) -> int:
+    """Count the unstable runs in a row, the one that just ended included."""
+    lasted = ended_at - status.started_at
+    was_up = status.identity is not None
+    return 1 if was_up and lasted >= spec.stable_after else status.failures + 1
+
+
+def exhausted(status: SlotStatus, spec: WorkerSpec) -> bool:
+    """Tell whether trying again is pointless or no longer allowed."""
+    if status.hopeless:
+        return True
+    return spec.max_restarts is not None and status.failures > spec.max_restarts
+
+
+def due(status: SlotStatus, spec: WorkerSpec) -> Instant:
+    """Say when the next automatic start of a slot in back-off may happen."""
+    delay = delay_after(status.failures, spec.backoff)
+    spread = spec.backoff.jitter * _jitter(status.slot, status.generation)
+    return Instant(status.since + delay * (1.0 + spread))
+
+
+def delay_after(failures: int, backoff: Backoff) -> float:
+    """Say how long to wait after this many failures in a row, before jitter."""
+    if failures <= 1:
+        return backoff.first
+    doublings = min(failures - 2, _MOST_DOUBLINGS)
+    return min(backoff.max, backoff.base * 2.0**doublings)
+
+
+def _jitter(slot: str, generation: int) -> float:
+    """Spread starts without chance: a number in [-1, 1] that only slot and generation decide."""
+    return crc32(f"{slot}:{generation}".encode()) / _HASH_RANGE * 2.0 - 1.0
