@@ -91,4 +91,10 @@ class Plan:
 
     at: Instant
     actions: tuple[Action, ...] = ()
-    wake_at: Instant = NEVER
+    wakes: tuple[tuple[str, Instant], ...] = ()
+    """For each worker that waits for time to pass: when."""
+
+    @property
+    def wake_at(self) -> Instant:
+        """When to look again at the latest."""
+        return min((at for _, at in self.wakes), default=NEVER)

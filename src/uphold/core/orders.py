@@ -7,9 +7,12 @@ else changes the declaration.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from uphold.core.specs import WorkerSpec
+from uphold.core.times import utc_text
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,3 +180,13 @@ class Refusal:
     message: str
     remedy: str = ""
     exit_code: int = 4
+
+
+def order_id(at: float, number: int) -> str:
+    """Make the id of an order: its date and time, and four characters that tell it apart."""
+    text = utc_text(at)
+    tail = ""
+    for _ in range(4):
+        number, digit = divmod(number, len(_DIGITS))
+        tail = _DIGITS[digit] + tail
+    return f"job_{text[:10].replace('-', '')}_{text[11:19].replace(':', '')}_{tail}"

@@ -69,8 +69,9 @@ def plan(
         after=dependents(declaration.workers, observed) if after is None else after,
     )
     actions: list[Action] = []
-    wake_at = NEVER
+    wakes: list[tuple[str, Instant]] = []
     for name in _everybody(declaration, observed) if names is None else names:
+        wake_at = NEVER
         for verdict in plan_worker(name, situation):
             if verdict is None:
                 continue
@@ -78,7 +79,9 @@ def plan(
                 wake_at = min(wake_at, verdict)
             else:
                 actions.append(verdict)
-    return Plan(at=now, actions=tuple(actions), wake_at=wake_at)
+        if wake_at is not NEVER:
+            wakes.append((name, wake_at))
+    return Plan(at=now, actions=tuple(actions), wakes=tuple(wakes))
 
 
 def plan_worker(name: str, situation: Situation) -> Iterable[Verdict]:

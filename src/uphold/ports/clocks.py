@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from uphold.core.events import Moment
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from uphold.core.events import Moment
+    from uphold.core.specs import Instant
 
 
 class Clock(Protocol):
@@ -16,4 +20,8 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Let that much monotonic time pass."""
+        ...
+
+    def alarm(self, at: Instant, ring: Callable[[], None]) -> Callable[[], None]:
+        """Call `ring` once at this instant; the answer cancels it."""
         ...

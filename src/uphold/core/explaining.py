@@ -1,0 +1,152 @@
+"""Why is it so? One short reason per slot for tables, one paragraph for people who ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uphold.core.absorbing import duration_text
+from uphold.core.dependencies import unmet
+from uphold.core.restarts import due, exhausted
+from uphold.core.specs import Instant
+from uphold.core.statuses import Admin, SlotStatus, State
+
+if TYPE_CHECKING:
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration, Entry
+
+
+def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
+    """Give the reason for a slot's state in one short line."""
+    lasting = duration_text(max(0.0, now - status.since))
+    match status.state:
+        case State.RUNNING:
+            return f"up since {duration_text(max(0.0, now - status.started_at))}"
+        case State.STARTING:
+            return f"being started: {status.why}"
+        case State.STOPPING:
+            return _why_stopping(status, now)
+        case State.BACKOFF:
+            return _why_backoff(entry, status, now)
+        case State.WAITING | State.FAILED:
+            return status.why
+        case State.EXITED:
+            policy = "" if status.terms is None else f"; restart = {status.terms.restart}"
+            return f"{status.why}{policy}"
+        case State.STOPPED:
+            return _why_stopped(entry, status, lasting)
+
+
+def _why_stopping(status: SlotStatus, now: Instant) -> str:
+    if status.error is not None:
+        return status.error.message
+    if status.killed:
+        return f"{status.why}; SIGKILL sent, not yet verified gone"
+    grace = 0.0 if status.terms is None else status.terms.stop.grace
+    left = max(0.0, status.since + grace - now)
+    return f"{status.why}; SIGKILL in {duration_text(left)}"
+
+
+def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
+    spec = status.terms if entry is None else entry.spec
+    if spec is None:
+        return status.why
+    left = max(0.0, due(status, spec) - now)
+    tries = "" if spec.max_restarts is None else f", try {status.failures} of {spec.max_restarts}"
+    return f"{status.why}; starts again in {duration_text(left)}{tries}"
+
+
+def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
+    if entry is None:
+        return "no longer declared"
+    by = f" by {entry.override.by}" if entry.override.by else ""
+    match entry.admin:
+        case Admin.PAUSED:
+            return f"paused{by}"
+        case Admin.DISABLED:
+            return f"disabled{by}" if entry.override.enabled is False else "disabled in the file"
+        case Admin.QUARANTINED:
+            ordered = entry.override.quarantined is True
+            return f"quarantined{by}" if ordered else "quarantined until approved"
+        case Admin.ENABLED:
+            pass
+    if entry.override.up is False:
+        return f"stopped{by}"
+    if not entry.up:
+        return "started only on request (autostart is off)"
+    return f"stopped {lasting} ago" if status.generation else "not started yet"
+
+
+def explain(name: str, declaration: Declaration, observed: Observed, now: Instant) -> str:
+    """Answer "why is it so?" for one worker: what is wished, seen, decided, and what comes next."""
+    entry = declaration.workers.get(name)
+    slots = observed.of(name) or ((name,) if entry is None else entry.slots())
+    parts = [_wish(name, entry)]
+    for slot in slots:
+        status = observed.slots.get(slot) or SlotStatus(slot=slot)
+        parts.append(_seen(slot, entry, status, now, single=len(slots) == 1))
+        parts.append(_next(entry, status, declaration, observed, now))
+    if declaration.paused:
+        parts.append("The supervisor itself is paused, so nothing is acted on: uphold resume.")
+    return " ".join(part for part in parts if part)
+
+
+def _wish(name: str, entry: Entry | None) -> str:
+    if entry is None:
+        return f"'{name}' is no longer declared, so it shall not run."
+    by = f" by {entry.override.by}" if entry.override.by else ""
+    match entry.admin:
+        case Admin.PAUSED:
+            return f"'{name}' is held: paused{by}. It shall not run until: uphold resume {name}."
+        case Admin.DISABLED:
+            how = by if entry.override.enabled is False else " in the file"
+            return f"'{name}' is disabled{how}. It shall not run until: uphold enable {name}."
+        case Admin.QUARANTINED:
+            return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
+        case Admin.ENABLED:
+            pass
+    if not entry.up:
+        how = f"stopped{by}" if entry.override.up is False else "autostart is off"
+        return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
+    count = entry.replicas
+    return f"'{name}' shall run{'' if count == 1 else f' in {count} slots'}."
+
+
+def _seen(slot: str, entry: Entry | None, status: SlotStatus, now: Instant, *, single: bool) -> str:
+    subject = "It" if single else f"Slot '{slot}'"
+    pid = f" (pid {status.identity.pid})" if status.identity is not None else ""
+    return f"{subject} is {status.state}{pid}: {why(entry, status, now)}."
+
+
+def _next(
+    entry: Entry | None,
+    status: SlotStatus,
+    declaration: Declaration,
+    observed: Observed,
+    now: Instant,
+) -> str:
+    if entry is None or not entry.wanted:
+        return ""
+    spec = entry.spec
+    name = spec.name
+    match status.state:
+        case State.BACKOFF if not exhausted(status, spec):
+            left = duration_text(max(0.0, due(status, spec) - now))
+            return (
+                f"The rule is restart = {spec.restart} with back-off: {status.failures} failed "
+                f"runs in a row, so the next start is in {left}; sooner with: uphold start {name}."
+            )
+        case State.FAILED:
+            return (
+                "It is not started again by itself. Once the cause is mended: "
+                f"uphold start {name} (or reset {name}); its output: uphold logs {name}."
+            )
+        case State.WAITING:
+            missing = unmet(entry, declaration, observed)
+            return f"It starts as soon as that is so ({missing})." if missing else ""
+        case State.EXITED:
+            return f"The rule restart = {spec.restart} wants no other run after this end."
+        case State.RUNNING:
+            count = "never restarted" if not status.restarts else f"restarted {status.restarts} x"
+            return f"Generation {status.generation}, {count} by itself."
+        case _:
+            return ""

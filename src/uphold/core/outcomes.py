@@ -1,0 +1,132 @@
+"""Has an order come true? "Done" means observed, never merely accepted (P27)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from uphold.core import orders
+from uphold.core.specs import Instant
+from uphold.core.statuses import ALIVE, SlotStatus, State
+
+if TYPE_CHECKING:
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration, Entry
+    from uphold.core.orders import Wish
+
+SETTLING: Final = 0.2
+"""Seconds a process must stay up before a start somebody waits for is called done (B-72)."""
+
+UNKILLABLE: Final = "UPH_STOP_UNKILLABLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What an order came to for one worker."""
+
+    name: str
+    ok: bool
+    state: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Not yet: look again when something happens, or at this time."""
+
+    at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """An order that stands in the declaration since this version."""
+
+    wish: Wish
+    names: tuple[str, ...]
+    version: int
+
+
+def outcome(
+    accepted: Accepted, name: str, declaration: Declaration, observed: Observed, now: Instant
+) -> Result | Pending:
+    """Say what an order has come to for one of its workers."""
+    entry = declaration.workers.get(name)
+    if entry is None:
+        return _emptied(name, observed, "removed")
+    if declaration.paused:
+        return Result(
+            name=name,
+            ok=False,
+            state=_summary(entry, observed),
+            error="accepted, but the supervisor is paused: it acts after `uphold resume`",
+        )
+    extra = [slot for slot in observed.of(name) if slot not in entry.slots()]
+    if any(observed.slots[slot].state in ALIVE for slot in extra):
+        return _unkillable(name, extra, observed) or Pending()
+    if not entry.wanted:
+        return _emptied(name, observed, "stopped")
+    return _risen(accepted, entry, observed, now)
+
+
+def _risen(accepted: Accepted, entry: Entry, observed: Observed, now: Instant) -> Result | Pending:
+    name = entry.spec.name
+    later: Pending | None = None
+    for slot in entry.slots():
+        status = observed.slots.get(slot)
+        if status is None:
+            return Pending()
+        verdict = _slot_risen(accepted, entry, status, now)
+        if isinstance(verdict, str):
+            return Result(name=name, ok=False, state=str(status.state), error=verdict)
+        if isinstance(verdict, Pending):
+            if verdict.at is None:
+                return verdict
+            later = verdict
+    return later or Result(name=name, ok=True, state=_summary(entry, observed))
+
+
+def _slot_risen(
+    accepted: Accepted, entry: Entry, status: SlotStatus, now: Instant
+) -> Pending | str | None:
+    """Say nothing when a slot is as ordered, else why not or that it takes time."""
+    restart = isinstance(accepted.wish, orders.RestartWorkers)
+    fresh = status.started_seen >= accepted.version if restart else True
+    match status.state:
+        case State.RUNNING if fresh and status.terms == entry.spec:
+            settled = Instant(status.since + SETTLING)
+            return None if now >= settled else Pending(at=settled)
+        case State.BACKOFF | State.FAILED if status.seen >= accepted.version:
+            return status.why if status.error is None else status.error.message
+        case State.EXITED if fresh and status.seen >= accepted.version:
+            return None if status.error is None else status.error.message
+        case State.EXITED | State.FAILED | State.BACKOFF if isinstance(
+            accepted.wish, orders.Declare | orders.ScaleWorker
+        ):
+            return None
+        case State.STOPPING if status.error is not None:
+            return status.error.message
+        case _:
+            return Pending()
+
+
+def _emptied(name: str, observed: Observed, state: str) -> Result | Pending:
+    slots = observed.of(name)
+    if any(observed.slots[slot].state in ALIVE for slot in slots):
+        return _unkillable(name, slots, observed) or Pending()
+    return Result(name=name, ok=True, state=state)
+
+
+def _unkillable(name: str, slots: tuple[str, ...] | list[str], observed: Observed) -> Result | None:
+    for slot in slots:
+        status = observed.slots[slot]
+        if status.error is not None and status.error.code == UNKILLABLE:
+            return Result(name=name, ok=False, state=str(status.state), error=status.error.message)
+    return None
+
+
+def _summary(entry: Entry, observed: Observed) -> str:
+    statuses = [observed.slots.get(slot) for slot in entry.slots()]
+    states = {State.STOPPED if status is None else status.state for status in statuses}
+    if len(states) == 1:
+        return str(states.pop())
+    return str(State.STOPPED) if not states else "mixed"

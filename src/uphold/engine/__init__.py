@@ -1,0 +1,1 @@
+"""Does. asyncio; sees only the core, the ports and the wire."""

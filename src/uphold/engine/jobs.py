@@ -1,0 +1,114 @@
+"""Jobs: each accepted order is followed until it has come true or has failed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from uphold.core.names import is_companion
+from uphold.core.outcomes import Accepted, Pending, Result, outcome
+from uphold.engine.intake import Taken, audit_entry
+from uphold.engine.telling import order_note
+
+if TYPE_CHECKING:
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration
+    from uphold.core.events import Event, Moment
+    from uphold.core.orders import Order
+    from uphold.core.specs import Instant
+    from uphold.ports.journals import AuditEntry, JobRow
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """One order under way."""
+
+    order: Order
+    row: JobRow
+    accepted: Accepted
+    done: asyncio.Future[tuple[Result, ...]]
+    results: dict[str, Result] = field(default_factory=dict)
+
+
+class Jobs:
+    """The orders that have not yet come true."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Job] = {}
+
+    def follow(self, taken: Taken) -> None:
+        """Follow one more order. Companions look after themselves: nobody waits for them."""
+        names = tuple(name for name in taken.accepted.names if not is_companion(name))
+        self._open[taken.job.id] = Job(
+            order=taken.order,
+            row=taken.job,
+            accepted=replace(taken.accepted, names=names),
+            done=asyncio.get_running_loop().create_future(),
+        )
+
+    def find(self, job_id: str) -> Job | None:
+        """Find an order that is still under way."""
+        return self._open.get(job_id)
+
+    def review(
+        self, declaration: Declaration, observed: Observed, now: Moment
+    ) -> tuple[list[Job], Instant | None]:
+        """Look at all of them: give those that ended, and when to look again regardless."""
+        ended: list[Job] = []
+        again: Instant | None = None
+        for job in tuple(self._open.values()):
+            at = self._look_at(job, declaration, observed, now.mono)
+            if len(job.results) == len(job.accepted.names):
+                self._end(job, now)
+                ended.append(job)
+            elif at is not None:
+                again = at if again is None else min(again, at)
+        return ended, again
+
+    def close(self) -> None:
+        """Let go of everybody who still waits."""
+        for job in self._open.values():
+            job.done.cancel()
+        self._open.clear()
+
+    def _look_at(
+        self, job: Job, declaration: Declaration, observed: Observed, now: Instant
+    ) -> Instant | None:
+        again: Instant | None = None
+        for name in job.accepted.names:
+            if name in job.results:
+                continue
+            verdict = outcome(job.accepted, name, declaration, observed, now)
+            if isinstance(verdict, Result):
+                job.results[name] = verdict
+            elif isinstance(verdict, Pending) and verdict.at is not None:
+                again = verdict.at if again is None else min(again, verdict.at)
+        return again
+
+    def _end(self, job: Job, now: Moment) -> None:
+        del self._open[job.row.id]
+        results = tuple(job.results[name] for name in job.accepted.names)
+        errors = [f"{result.name}: {result.error}" for result in results if not result.ok]
+        job.row = replace(
+            job.row,
+            state="failed" if errors else "succeeded",
+            updated_at=now.wall,
+            finished_at=now.wall,
+            error="; ".join(errors) or None,
+        )
+        if not job.done.done():
+            job.done.set_result(results)
+
+
+def endings(jobs: list[Job]) -> tuple[list[Event], list[AuditEntry]]:
+    """Tell how these orders ended: to whoever listens, and to the audit."""
+    news = [_note(job) for job in jobs]
+    audit = [audit_entry(job.order, job.accepted.names, outcome=job.row.state) for job in jobs]
+    return news, audit
+
+
+def _note(job: Job) -> Event:
+    if job.row.state == "succeeded":
+        return order_note("order.done", job.order, job_id=job.row.id)
+    return order_note("order.failed", job.order, job_id=job.row.id, error=job.row.error)

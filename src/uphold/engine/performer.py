@@ -1,0 +1,97 @@
+"""Carries actions out through the drivers, each worker for itself.
+
+A driver's outcome arrives as facts; what a driver raises becomes a fact here, so that
+nothing a driver does wrong reaches the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from uphold.core import actions, events
+from uphold.core.specs import Kind, StopRule
+from uphold.core.statuses import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from uphold.core.absorbing import Observed
+    from uphold.core.events import SlotFact
+    from uphold.core.specs import WorkerSpec
+    from uphold.ports.drivers import Driver, Launch
+
+
+class Performer:
+    """Hands actions to drivers and keeps hold of what is under way."""
+
+    def __init__(self, drivers: Mapping[Kind, Driver], report: Callable[[SlotFact], None]) -> None:
+        self._drivers = drivers
+        self._report = report
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    @property
+    def busy(self) -> int:
+        """How many operations are under way."""
+        return len(self._under_way)
+
+    def driver(self, spec: WorkerSpec | None) -> Driver:
+        """Find who makes this kind of worker happen."""
+        return self._drivers[Kind.PROCESS if spec is None else spec.kind]
+
+    def start(self, launches: Sequence[Launch]) -> None:
+        """Start these slots; a slow or failing one delays no other."""
+        by_driver: dict[int, tuple[Driver, list[Launch]]] = {}
+        for launch in launches:
+            driver = self.driver(launch.spec)
+            by_driver.setdefault(id(driver), (driver, []))[1].append(launch)
+        for driver, group in by_driver.values():
+            self._do(self._start(driver, group), f"start {len(group)}")
+
+    def end(self, action: actions.Stop | actions.Kill, observed: Observed) -> None:
+        """Stop or kill one slot on the terms it was started under."""
+        status = observed.slots[action.slot]
+        driver = self.driver(status.terms)
+        if isinstance(action, actions.Kill):
+            operation = driver.kill(action.slot)
+        else:
+            rule = StopRule() if status.terms is None else status.terms.stop
+            operation = driver.stop(action.slot, rule)
+        work = self._end(operation, action.slot, status.generation)
+        self._do(work, f"{type(action).__name__.lower()} {action.slot}")
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait for what is under way, but not for ever; True when all of it ended."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=seconds)
+        left = tuple(self._under_way)
+        for task in left:
+            task.cancel()
+        return not left
+
+    async def _start(self, driver: Driver, launches: Sequence[Launch]) -> None:
+        try:
+            if len(launches) == 1:
+                await driver.start(launches[0])
+            else:
+                await driver.start_all(launches)
+        except Exception as error:  # noqa: BLE001 - the boundary to drivers: it becomes a fact
+            for launch in launches:
+                fault = Fault(code="UPH_DRIVER_FAILED", message=f"the driver failed: {error!r}")
+                self._report(
+                    events.StartFailed(slot=launch.slot, generation=launch.generation, fault=fault)
+                )
+
+    async def _end(
+        self, operation: Coroutine[object, object, None], slot: str, generation: int
+    ) -> None:
+        try:
+            await operation
+        except Exception as error:  # noqa: BLE001 - the boundary to drivers: it becomes a fact
+            fault = Fault(code="UPH_DRIVER_FAILED", message=f"the driver failed: {error!r}")
+            self._report(events.StopFailed(slot=slot, generation=generation, fault=fault))
+
+    def _do(self, work: Coroutine[object, object, None], name: str) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)

@@ -1,0 +1,160 @@
+"""Owns what is observed. Each turn: take in facts, plan, record, believe, act.
+
+Facts and the intents they lead to are written in one transaction, so a restart costs one
+commit; only then do memory, bus and world follow (record before belief, intent before
+effect).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.actions import Kill, Stop
+from uphold.core.dependencies import dependents
+from uphold.core.names import is_companion, worker_of
+from uphold.core.planning import plan
+from uphold.core.specs import Instant
+from uphold.engine.drafts import Draft
+from uphold.ports.journals import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration
+    from uphold.core.events import Event, Moment, Recorded, SlotFact
+    from uphold.engine.ledger import Ledger
+    from uphold.engine.performer import Performer
+    from uphold.ports.clocks import Clock
+
+    Believe = Callable[[Observed, list[Recorded], set[str]], None]
+
+_MOST_ROUNDS: Final = 8
+"""Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
+
+
+class Reconciler:
+    """Compares wish and fact whenever something happened, and once in a while regardless."""
+
+    def __init__(  # noqa: PLR0913 - its six collaborators, by name
+        self,
+        *,
+        clock: Clock,
+        ledger: Ledger,
+        performer: Performer,
+        declared: Callable[[], Declaration],
+        believe: Believe,
+        new_nonce: Callable[[], str],
+    ) -> None:
+        self._clock = clock
+        self._ledger = ledger
+        self._performer = performer
+        self._declared = declared
+        self._believe = believe
+        self._new_nonce = new_nonce
+        self._facts: list[tuple[SlotFact, Moment]] = []
+        self._names: set[str] | None = set()
+        self._wakes: list[tuple[float, str]] = []
+        self._alarm = asyncio.Event()
+        self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})
+
+    def report(self, fact: SlotFact) -> None:
+        """Hear of a fact; it is taken in with the next turn."""
+        self._facts.append((fact, self._clock.now()))
+        self._alarm.set()
+
+    def wake(self, names: Iterable[str] | None) -> None:
+        """Look at these workers again soon (at all of them: None)."""
+        if names is None:
+            self._names = None
+        elif self._names is not None:
+            self._names.update(names)
+        self._alarm.set()
+
+    async def wait(self) -> None:
+        """Sleep until something happened or is due."""
+        cancel = None
+        if self._wakes and not self._alarm.is_set():
+            cancel = self._clock.alarm(Instant(self._wakes[0][0]), self._alarm.set)
+        try:
+            await self._alarm.wait()
+        finally:
+            if cancel is not None:
+                cancel()
+
+    async def turn(self, observed: Observed, news: Iterable[Event] = ()) -> Observed:
+        """Do one turn and give what is known afterwards."""
+        self._alarm.clear()
+        facts, self._facts = self._facts, []
+        names, self._names = self._names, set()
+        now = self._clock.now()
+        declaration = self._declared()
+        draft = Draft(observed, declaration.version)
+        draft.events += news
+        for fact, at in facts:
+            draft.absorb(fact, at)
+        self._decide(draft, declaration, names, now)
+        if not draft.events:
+            return observed
+        recorded = self._ledger.number(draft.events)
+        await self._ledger.write(
+            Batch(events=recorded, slots=draft.changed, forgotten=draft.forgotten)
+        )
+        known = draft.observed()
+        self._believe(known, recorded, draft.touched)
+        self._act(draft, known)
+        return known
+
+    def _decide(
+        self, draft: Draft, declaration: Declaration, names: set[str] | None, now: Moment
+    ) -> None:
+        look_at = None if names is None else names | self._due(now.mono) | draft.touched
+        for _ in range(_MOST_ROUNDS):
+            if look_at is not None:
+                look_at = self._with_neighbours(look_at, declaration)
+                if not look_at:
+                    return
+            known = draft.observed()
+            steps = plan(
+                declaration, known, now.mono, names=look_at, after=self._leaning(declaration, known)
+            )
+            for action in steps.actions:
+                draft.begin(action, now, self._new_nonce)
+            for name, at in steps.wakes:
+                heapq.heappush(self._wakes, (at, name))
+            if not steps.actions:
+                return
+            look_at = {worker_of(action.slot) for action in steps.actions}
+
+    def _due(self, now: Instant) -> set[str]:
+        due: set[str] = set()
+        while self._wakes and self._wakes[0][0] <= now:
+            due.add(heapq.heappop(self._wakes)[1])
+        return due
+
+    def _with_neighbours(self, names: set[str], declaration: Declaration) -> set[str]:
+        """Add whoever a change of these may affect: what comes after them, what they come after."""
+        found = set(names)
+        _, after = self._after
+        for name in names:
+            found.update(after.get(name, ()))
+            entry = declaration.workers.get(name)
+            if entry is not None:
+                found.update(other for other, _ in entry.spec.depends_on)
+        if declaration.closing is not None:  # companions go last, whoever went before
+            found.update(name for name in declaration.workers if is_companion(name))
+        return found
+
+    def _leaning(self, declaration: Declaration, known: Observed) -> Mapping[str, tuple[str, ...]]:
+        if self._after[0] != declaration.version:
+            self._after = (declaration.version, dependents(declaration.workers, known))
+        return self._after[1]
+
+    def _act(self, draft: Draft, known: Observed) -> None:
+        if draft.launches:
+            self._performer.start(draft.launches)
+        for action in draft.actions:
+            assert isinstance(action, Stop | Kill)
+            self._performer.end(action, known)

@@ -1,0 +1,90 @@
+"""Going on where the last supervisor stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from uphold.core.absorbing import Observed
+from uphold.core.declaring import Declaration, Entry, Override
+from uphold.core.statuses import ALIVE, SlotStatus, State
+from uphold.ports.drivers import Trace
+from uphold.wire.overrides import decode_override
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from uphold.core.specs import WorkerSpec
+    from uphold.ports.journals import Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What the books say, and which processes are to be looked for."""
+
+    declaration: Declaration
+    observed: Observed
+    overrides: Mapping[str, Override]
+    traces: tuple[Trace, ...]
+
+
+def recover(
+    memory: Memory, specs: Iterable[WorkerSpec], companions: Iterable[WorkerSpec], boot_id: str
+) -> Recovered:
+    """Read the books of the last supervisor in the light of today's configuration."""
+    same_boot = memory.meta.get("boot_id", boot_id) == boot_id
+    overrides = {name: decode_override(text) for name, text in memory.overrides.items()}
+    current = {spec.name: spec for spec in (*companions, *specs)}
+    slots = {
+        slot: _recalled(status, current, same_boot=same_boot)
+        for slot, status in memory.slots.items()
+    }
+    observed = Observed().with_changes(slots.values(), ())
+    return Recovered(
+        declaration=_declaration(memory, companions),
+        observed=observed,
+        overrides=overrides,
+        traces=tuple(
+            Trace(
+                slot=status.slot,
+                generation=status.generation,
+                nonce=status.nonce,
+                identity=status.identity,
+                spec=status.terms,
+            )
+            for status in slots.values()
+            if status.state in ALIVE and status.terms is not None
+        ),
+    )
+
+
+def with_overrides(declaration: Declaration, overrides: Mapping[str, Override]) -> Declaration:
+    """Put what people ordered earlier back on top of the file."""
+    workers = {
+        name: replace(entry, override=overrides[name]) if name in overrides else entry
+        for name, entry in declaration.workers.items()
+    }
+    return replace(declaration, workers=MappingProxyType(workers))
+
+
+def _declaration(memory: Memory, companions: Iterable[WorkerSpec]) -> Declaration:
+    return Declaration(
+        version=int(memory.meta.get("declaration_version", "0")),
+        config_version=int(memory.meta.get("config_version", "0")),
+        paused=memory.meta.get("paused") == "1",
+        workers=MappingProxyType({spec.name: Entry(spec=spec) for spec in companions}),
+    )
+
+
+def _recalled(
+    status: SlotStatus, current: Mapping[str, WorkerSpec], *, same_boot: bool
+) -> SlotStatus:
+    # One object for equal terms: a thousand workers must not carry their specs twice.
+    spec = None if status.terms is None else current.get(status.terms.name)
+    if spec is not None and spec == status.terms:
+        status = replace(status, terms=spec)
+    if same_boot or status.state not in ALIVE | {State.EXITED, State.WAITING}:
+        return status
+    # Another boot: nothing of it can live, and it did not fail by itself.
+    return replace(status, state=State.STOPPED, identity=None, why="the machine was restarted")
