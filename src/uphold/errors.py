@@ -109,3 +109,9 @@ class HostFailure(UpholdError):  # noqa: N818
     """The machine said no: a process, a file or a descriptor could not be had."""
 
     code = "UPH_HOST_FAILURE"
+
+
+class Malformed(UpholdError):  # noqa: N818
+    """A value cannot become bytes, or bytes cannot become a value; the message names the field."""
+
+    code = "UPH_WIRE_MALFORMED"

@@ -189,7 +189,7 @@ def _not_started(status: SlotStatus, fact: events.StartFailed, at: Moment) -> Sl
 def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> SlotStatus:
     if status.state not in ALIVE:
         return status
-    ended = replace(status, exit=fact.exit)
+    ended = replace(status, exit=fact.exit, proved_wall=at.wall)
     if status.stop_asked:
         return ended
     if fact.left_overs:

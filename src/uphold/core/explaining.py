@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from uphold.core.absorbing import duration_text
 from uphold.core.dependencies import unmet
@@ -13,6 +13,17 @@ from uphold.core.statuses import Admin, SlotStatus, State
 if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration, Entry
+
+_STATE_WORDS: Final = {
+    State.STOPPED: "stopped",
+    State.WAITING: "waiting",
+    State.STARTING: "starting",
+    State.RUNNING: "running",
+    State.STOPPING: "stopping",
+    State.BACKOFF: "in back-off",
+    State.EXITED: "at its end",
+    State.FAILED: "given up",
+}
 
 
 def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
@@ -114,7 +125,8 @@ def _wish(name: str, entry: Entry | None) -> str:
 def _seen(slot: str, entry: Entry | None, status: SlotStatus, now: Instant, *, single: bool) -> str:
     subject = "It" if single else f"Slot '{slot}'"
     pid = f" (pid {status.identity.pid})" if status.identity is not None else ""
-    return f"{subject} is {status.state}{pid}: {why(entry, status, now)}."
+    reason = why(entry, status, now).rstrip(".")
+    return f"{subject} is {_STATE_WORDS[status.state]}{pid}: {reason}."
 
 
 def _next(

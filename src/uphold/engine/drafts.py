@@ -91,7 +91,7 @@ class Draft:
                     spec=action.spec,
                 )
             )
-        elif isinstance(action, actions.Stop | actions.Kill):
+        elif isinstance(action, actions.Stop | actions.Kill | actions.Amend):
             self.actions.append(action)
 
     def _begun(self, action: Action, generation: int, new_nonce: Callable[[], str]) -> SlotFact:

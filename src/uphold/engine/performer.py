@@ -44,6 +44,7 @@ class Performer:
         by_driver: dict[int, tuple[Driver, list[Launch]]] = {}
         for launch in launches:
             driver = self.driver(launch.spec)
+            driver.add(launch.spec)
             by_driver.setdefault(id(driver), (driver, []))[1].append(launch)
         for driver, group in by_driver.values():
             self._do(self._start(driver, group), f"start {len(group)}")
@@ -59,6 +60,15 @@ class Performer:
             operation = driver.stop(action.slot, rule)
         work = self._end(operation, action.slot, status.generation)
         self._do(work, f"{type(action).__name__.lower()} {action.slot}")
+
+    def amend(self, spec: WorkerSpec) -> None:
+        """Tell the driver of terms that apply in place."""
+        self.driver(spec).add(spec)
+
+    def forget(self, name: str) -> None:
+        """Tell every driver that a worker is no longer there."""
+        for driver in self._drivers.values():
+            driver.remove(name)
 
     async def drain(self, seconds: float) -> bool:
         """Wait for what is under way, but not for ever; True when all of it ended."""

@@ -11,7 +11,7 @@ import asyncio
 import heapq
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.actions import Kill, Stop
+from uphold.core.actions import Amend, Kill, Stop
 from uphold.core.dependencies import dependents
 from uphold.core.names import is_companion, worker_of
 from uphold.core.planning import plan
@@ -156,5 +156,10 @@ class Reconciler:
         if draft.launches:
             self._performer.start(draft.launches)
         for action in draft.actions:
-            assert isinstance(action, Stop | Kill)
-            self._performer.end(action, known)
+            if isinstance(action, Stop | Kill):
+                self._performer.end(action, known)
+            elif isinstance(action, Amend):
+                self._performer.amend(action.spec)
+        for slot in draft.forgotten:
+            if not known.of(worker_of(slot)):
+                self._performer.forget(worker_of(slot))

@@ -68,6 +68,18 @@ def with_overrides(declaration: Declaration, overrides: Mapping[str, Override]) 
     return replace(declaration, workers=MappingProxyType(workers))
 
 
+def as_recorded(recovered: Recovered) -> Declaration:
+    """Declare what the books know, for one purpose: to stop it."""
+    entries = {
+        status.terms.name: Entry(spec=status.terms)
+        for status in recovered.observed.slots.values()
+        if status.terms is not None
+    }
+    return replace(
+        recovered.declaration, workers=MappingProxyType(entries), closing="stop", paused=False
+    )
+
+
 def _declaration(memory: Memory, companions: Iterable[WorkerSpec]) -> Declaration:
     return Declaration(
         version=int(memory.meta.get("declaration_version", "0")),

@@ -15,7 +15,7 @@ from uphold.core.declaring import Declaration, declare
 from uphold.core.ending import ending
 from uphold.core.health import fatal
 from uphold.core.orders import Order, Refusal, order_id
-from uphold.core.specs import Kind, Settings
+from uphold.core.specs import Kind
 from uphold.core.statuses import ALIVE, Exit, State, SupervisorStatus
 from uphold.engine.bus import LocalBus, Subscription
 from uphold.engine.intake import Intake, Taken, audit_entry, declaration_meta
@@ -23,21 +23,21 @@ from uphold.engine.jobs import Job, Jobs, endings
 from uphold.engine.ledger import Ledger
 from uphold.engine.performer import Performer
 from uphold.engine.reconciler import Reconciler
-from uphold.engine.recovering import recover, with_overrides
+from uphold.engine.recovering import Recovered, as_recorded, recover, with_overrides
 from uphold.engine.snapshots import Snapshot
 from uphold.engine.telling import news_of, supervisor_note
 from uphold.ports.journals import Batch
 from uphold.ports.logs import Log, NoLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from uphold.core.absorbing import Observed
     from uphold.core.events import Event, Recorded
     from uphold.core.orders import Wish
     from uphold.core.specs import WorkerSpec
     from uphold.ports.clocks import Clock
-    from uphold.ports.configs import ConfigSource
+    from uphold.ports.configs import ConfigSource, Revision
     from uphold.ports.drivers import Driver, Trace
     from uphold.ports.journals import Journal
 
@@ -57,7 +57,7 @@ class Surroundings:
     log: Log = NoLog()  # noqa: RUF009 - it has no state
     boot_id: str = ""
     companions: tuple[WorkerSpec, ...] = ()
-    strays: Callable[[Iterable[str]], tuple[Trace, ...]] = lambda _known: ()
+    strays: Callable[[Collection[str]], Awaitable[Sequence[Trace]]] | None = None
     """Finds processes of this home that the books do not know."""
 
 
@@ -74,6 +74,7 @@ class Supervisor:
         self._main: asyncio.Task[None] | None = None
         self._review_cancel: Callable[[], None] | None = None
         self._config_news: list[int] = []
+        self._declaring: asyncio.Task[Job | Refusal] | None = None
         self._order_number = 0
 
     def snapshot(self) -> Snapshot:
@@ -96,11 +97,14 @@ class Supervisor:
 
     # -- life cycle -------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Go on where the last supervisor stopped, then keep what is declared running."""
+    async def start(self, *, only_to_stop: bool = False) -> None:
+        """Go on where the last supervisor stopped, then keep what is declared running.
+
+        `only_to_stop` finds what still runs and ends it, on the terms it was started under.
+        """
         world = self._world
         memory = world.journal.recall()
-        settings = self._config.current
+        settings = self._config.current.settings
         recovered = recover(memory, settings.workers, world.companions, world.boot_id)
         nonce = world.new_nonce()
         self._order_number = int(nonce[:6], 16)
@@ -117,10 +121,14 @@ class Supervisor:
             new_nonce=world.new_nonce,
         )
         self._intake = Intake(ledger=self._ledger, enact=self._enact)
-        self._ended = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._ended = self._loop.create_future()
         for driver in world.drivers.values():
             driver.subscribe(self._report)
-        declaration = await self._first_declaration(recovered.declaration, recovered.overrides)
+        if only_to_stop:
+            declaration = as_recorded(recovered)
+        else:
+            declaration = await self._first_declaration(recovered)
         self._replace_snapshot(
             declaration=declaration,
             observed=recovered.observed,
@@ -215,6 +223,10 @@ class Supervisor:
         await self._review()
         return job
 
+    def job(self, job_id: str) -> Job | None:
+        """Find an order that is still under way."""
+        return self._jobs.find(job_id)
+
     def _enact(
         self, declaration: Declaration, recorded: list[Recorded], taken: list[Taken]
     ) -> None:
@@ -241,12 +253,19 @@ class Supervisor:
                 if status.state in ALIVE:
                     self._performer.driver(status.terms).signal(slot, wish.signal)
 
-    def _configured(self, settings: Settings) -> None:
-        """Hear of a new configuration: it is an order like any other."""
+    def _configured(self, revision: Revision) -> None:
+        """Hear of a new configuration, from whatever thread read it."""
+        self._loop.call_soon_threadsafe(self._declare, revision)
+
+    def _declare(self, revision: Revision) -> None:
+        settings = revision.settings
         wish = orders.Declare(specs=settings.workers, source=settings.source)
         order = self.order(wish, author="configuration", origin="config", reason="file changed")
-        task = asyncio.get_running_loop().create_task(self.submit(order), name="declare")
-        self._reading = task
+        self._declaring = self._loop.create_task(self.submit(order), name="declare")
+
+    async def declaring(self) -> Job | Refusal | None:
+        """Give the order that came of the newest configuration, if there was one since start."""
+        return None if self._declaring is None else await asyncio.shield(self._declaring)
 
     # -- one turn ---------------------------------------------------------------------
 
@@ -320,15 +339,14 @@ class Supervisor:
 
     # -- beginning, beating, ending ---------------------------------------------------
 
-    async def _first_declaration(
-        self, base: Declaration, overrides: Mapping[str, object]
-    ) -> Declaration:
-        settings = self._config.current
+    async def _first_declaration(self, recovered: Recovered) -> Declaration:
+        base, overrides = recovered.declaration, recovered.overrides
+        settings = self._config.current.settings
         wish = orders.Declare(specs=settings.workers, source=settings.source)
         order = self.order(wish, author="configuration", origin="config", reason="start")
         declared = declare(base, order)
         assert isinstance(declared, Declaration)
-        declared = with_overrides(declared, overrides)  # type: ignore[arg-type]
+        declared = with_overrides(declared, overrides)
         recorded = self._ledger.number(news_of(order, base, declared))
         await self._ledger.write(
             Batch(
@@ -342,8 +360,9 @@ class Supervisor:
         return declared
 
     async def _adopt(self, traces: tuple[Trace, ...]) -> None:
+        find_strays = self._world.strays
         known = self._snapshot.observed.slots
-        strays = self._world.strays(known)
+        strays = () if find_strays is None else await find_strays(tuple(known))
         by_driver: dict[int, tuple[Driver, list[Trace]]] = {}
         for trace in (*traces, *strays):
             driver = self._performer.driver(trace.spec)
@@ -354,7 +373,7 @@ class Supervisor:
     async def _pulse(self) -> None:
         """Look at everything once in a while, whatever the events said (M-13)."""
         clock = self._world.clock
-        every = self._config.current.supervisor.reconcile_every
+        every = self._config.current.settings.supervisor.reconcile_every
         due = clock.now().mono + every
         while True:
             wait = _RETRY_JOURNAL if self._ledger.trouble else max(0.0, due - clock.now().mono)
@@ -362,7 +381,7 @@ class Supervisor:
             if self._ledger.trouble:
                 await self._ledger.retry()
             if clock.now().mono >= due:
-                every = self._config.current.supervisor.reconcile_every
+                every = self._config.current.settings.supervisor.reconcile_every
                 due = clock.now().mono + every
                 self._look_for_drift()
 

@@ -10,18 +10,32 @@ if TYPE_CHECKING:
     from uphold.core.specs import Settings
 
 
+class Revision(Protocol):
+    """Settings that were found right, and their version."""
+
+    @property
+    def settings(self) -> Settings:
+        """What the file says."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Rises with every accepted change."""
+        ...
+
+
 class ConfigSource(Protocol):
     """Holds the configuration that was last found right, and tells of new ones."""
 
     @property
-    def current(self) -> Settings:
+    def current(self) -> Revision:
         """The settings in force."""
         ...
 
-    def subscribe(self, listener: Callable[[Settings], None]) -> None:
-        """Tell this listener of every later settings that were found right."""
+    def subscribe(self, listener: Callable[[Revision], None]) -> None:
+        """Tell this listener of every later revision; it may be called from any thread."""
         ...
 
-    def unsubscribe(self, listener: Callable[[Settings], None]) -> None:
+    def unsubscribe(self, listener: Callable[[Revision], None]) -> None:
         """Tell it no more."""
         ...

@@ -1,0 +1,1 @@
+"""One module per verb: `declare_arguments(parser)` and `run(args) -> exit code`."""

@@ -1,0 +1,53 @@
+"""`uphold check`: read the configuration file and list every problem in it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from uphold.cli.places import locate, require_config
+from uphold.cli.speaking import print_document, say
+from uphold.core.texts import printable
+from uphold.errors import EXIT_CONFIG, EXIT_DONE
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def declare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what may follow the verb."""
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON Schema of the file instead"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the file; nothing that runs is touched."""
+    if args.schema:
+        from uphold.config.schema import json_schema
+
+        print_document(json_schema())
+        return EXIT_DONE
+    from uphold.config.loading import examine
+
+    path = require_config(locate(args))
+    reading = examine(path, environ=os.environ)
+    if args.json:
+        print_document(_document(path, reading))
+        return EXIT_DONE if reading.settings is not None else EXIT_CONFIG
+    settings = reading.settings_or_raise()
+    count = len(settings.workers)
+    workers = "1 worker" if count == 1 else f"{count} workers"
+    say(args, f"{printable(path)} is fine: {workers}.")
+    return EXIT_DONE
+
+
+def _document(path: str, reading: Any) -> dict[str, Any]:
+    settings = reading.settings
+    return {
+        "schema": 1,
+        "file": path,
+        "ok": settings is not None,
+        "workers": [] if settings is None else [spec.name for spec in settings.workers],
+        "problems": [{"at": each.at, "text": each.text} for each in reading.problems],
+    }

@@ -1,0 +1,36 @@
+"""`uphold plan`: show what the configuration file would change, without changing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from uphold.cli.changes import change_lines, is_change
+from uphold.cli.places import locate
+from uphold.cli.reaching import reach
+from uphold.cli.screens import screen_of
+from uphold.cli.speaking import print_document, say
+from uphold.errors import EXIT_DONE
+
+if TYPE_CHECKING:
+    import argparse
+
+EXIT_CHANGES: Final = 2
+
+
+def declare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what may follow the verb."""
+    parser.add_argument(
+        "--exit-code", action="store_true", help="exit with 2 if there is anything to change"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the supervisor to read the file again and compare."""
+    with reach(locate(args)) as connection:
+        document = connection.call("plan")
+    changes = document["changes"]
+    if args.json:
+        print_document(document)
+    else:
+        say(args, *change_lines(changes, screen_of(), unchanged=True))
+    return EXIT_CHANGES if args.exit_code and any(map(is_change, changes)) else EXIT_DONE

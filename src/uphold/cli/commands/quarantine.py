@@ -1,0 +1,20 @@
+"""`uphold quarantine`: withhold workers until a person approves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uphold.cli.orders import declare_names, submit
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def declare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what may follow the verb."""
+    declare_names(parser, about="workers to withhold")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Give the order and tell what was observed."""
+    return submit(args, "quarantine", args.names)

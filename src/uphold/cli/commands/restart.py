@@ -1,0 +1,51 @@
+"""`uphold restart`: a full stop and start of the supervisor, or of the named workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uphold.cli.arguments import usage_error
+from uphold.cli.orders import declare_names, submit
+from uphold.cli.places import locate
+from uphold.errors import EXIT_DONE
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def declare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what may follow the verb."""
+    declare_names(parser, optional=True, about="workers to restart; none: the supervisor")
+    parser.add_argument(
+        "--keep-workers",
+        action="store_true",
+        help="leave the workers running and adopt them (an upgrade of uphold itself)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Restart what is named, or the supervisor with the configuration it had."""
+    if args.names:
+        if args.keep_workers:
+            raise usage_error(
+                "--keep-workers is about the supervisor, not about named workers.",
+                "Leave out the names, or the option.",
+            )
+        return submit(args, "restart", args.names)
+    from uphold.cli.beginning import start_supervisor, tell_started
+    from uphold.cli.ending import stop_supervisor, tell_stopped
+    from uphold.cli.owners import config_of, owner_of
+
+    place = locate(args)
+    recorded = config_of(owner_of(place.home))
+    if args.config is None and recorded is not None:
+        place = place._replace(config=recorded)
+    # Asked for before anything is stopped: a missing file must not leave nothing running.
+    from uphold.cli.places import require_config
+
+    require_config(place)
+    ending = stop_supervisor(args, place, keep_workers=args.keep_workers)
+    if not args.json:
+        tell_stopped(args, ending)
+    tell_started(args, place, start_supervisor(args, place))
+    return EXIT_DONE

@@ -1,0 +1,24 @@
+"""`uphold resume`: lift a hold, or let the supervisor go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uphold.cli.orders import declare_names, submit
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def declare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what may follow the verb."""
+    declare_names(
+        parser,
+        optional=True,
+        about="workers whose hold is lifted; without one, the supervisor itself",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Give the order and tell what was observed."""
+    return submit(args, "resume", args.names)

@@ -1,0 +1,124 @@
+"""Completion scripts, made from the parsers themselves so that they cannot fall behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from uphold.cli.arguments import parser_of
+from uphold.cli.verbs import VERBS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NAMES: Final = (
+    "uphold status --kv --all 2>/dev/null | sed -n 's/^worker:\\([^.=]*\\)\\.state=.*/\\1/p'"
+)
+"""How a shell learns the names of workers: from the output that is made for scripts."""
+
+
+def options_of(verb: str) -> list[tuple[str, str]]:
+    """List the long options of a verb with what they do."""
+    found = []
+    for action in parser_of(verb)._actions:  # noqa: SLF001 - argparse has no public way to ask
+        found += [
+            (option, action.help or "")
+            for option in action.option_strings
+            if option.startswith("--")
+        ]
+    return sorted(found)
+
+
+def takes_names(verb: str) -> bool:
+    """Tell whether workers can be named after a verb."""
+    actions = parser_of(verb)._actions  # noqa: SLF001 - argparse has no public way to ask
+    return any(action.dest in ("name", "names") for action in actions)
+
+
+def bash() -> str:
+    """Write the script for bash."""
+    cases = "\n".join(
+        f"        {verb}) words={_quoted(' '.join(name for name, _ in options_of(verb)))}"
+        f"{'; names=1' if takes_names(verb) else ''} ;;"
+        for verb in VERBS
+    )
+    return f"""# bash completion for uphold: source <(uphold completion bash)
+_uphold() {{
+    local current="${{COMP_WORDS[COMP_CWORD]}}" verb="" word words="" names=""
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case " {" ".join(VERBS)} " in *" $word "*) verb="$word"; break ;; esac
+    done
+    case "$verb" in
+        "") words={_quoted(" ".join(VERBS))} ;;
+{cases}
+    esac
+    if [[ -n "$names" && "$current" != -* ]]; then
+        words="$({_NAMES})"
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -F _uphold uphold
+"""
+
+
+def zsh() -> str:
+    """Write the script for zsh."""
+    verbs = "\n".join(f"        {_quoted(f'{verb}:{_flat(VERBS[verb])}')}" for verb in VERBS)
+    cases = "\n".join(
+        f"        {verb}) options=({' '.join(name for name, _ in options_of(verb))})"
+        f"{'; named=1' if takes_names(verb) else ''} ;;"
+        for verb in VERBS
+    )
+    return f"""#compdef uphold
+# zsh completion for uphold: uphold completion zsh > "${{fpath[1]}}/_uphold"
+_uphold() {{
+    local -a verbs options
+    local verb="" word named=""
+    verbs=(
+{verbs}
+    )
+    for word in "${{(@)words[2,CURRENT-1]}}"; do
+        if (( ${{verbs[(I)$word:*]}} )); then verb="$word"; break; fi
+    done
+    if [[ -z "$verb" ]]; then _describe verb verbs; return; fi
+    options=()
+    case "$verb" in
+{cases}
+    esac
+    if [[ -n "$named" ]]; then compadd -- ${{(f)"$({_NAMES})"}}; fi
+    compadd -- $options
+}}
+compdef _uphold uphold
+"""
+
+
+def fish() -> str:
+    """Write the script for fish."""
+    lines = [
+        "# fish completion for uphold: uphold completion fish | source",
+        f"set -l verbs {' '.join(VERBS)}",
+        "complete -c uphold -f",
+    ]
+    unset = "-n 'not __fish_seen_subcommand_from $verbs'"
+    for verb, summary in VERBS.items():
+        lines.append(f"complete -c uphold {unset} -a {verb} -d {_quoted(_flat(summary))}")
+        after = f"-n '__fish_seen_subcommand_from {verb}'"
+        if takes_names(verb):
+            lines.append(f'complete -c uphold {after} -a "({_NAMES})"')
+        lines += [
+            f"complete -c uphold {after} -l {option.removeprefix('--')} -d {_quoted(_flat(told))}"
+            for option, told in options_of(verb)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+SHELLS: Final[dict[str, Callable[[], str]]] = {"bash": bash, "zsh": zsh, "fish": fish}
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("'", "'\\''")
+    return f"'{escaped}'"
+
+
+def _flat(text: str) -> str:
+    """Leave out what shells would read as their own."""
+    return text.replace("`", "").replace(":", ",").replace("'", "")

@@ -1,0 +1,212 @@
+"""Stopping the supervisor: ask, then TERM, then KILL, each with its own wait, and prove the end.
+
+Whoever had to be killed, or was dead already, leaves workers behind; a helper that takes
+the lock stops those too.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from uphold.cli.launching import stop_left_overs
+from uphold.cli.offline import anything_alive
+from uphold.cli.orders import author, result_line
+from uphold.cli.owners import Watched, owner_of, watch
+from uphold.cli.speaking import notice, print_document, say, warn
+from uphold.cli.times import now
+from uphold.control.client import Connection
+from uphold.core.texts import utc_text
+from uphold.errors import UpholdError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from uphold.cli.places import Place
+
+LAST_STOP: Final = "last_stop.json"
+DEFAULT_GRACE: Final = 30.0
+"""Seconds the longest chain may take when the supervisor could not say."""
+MARGIN: Final = 5.0
+"""Seconds each step has on top of what the workers need."""
+
+
+class Ending(NamedTuple):
+    """What a stop came to."""
+
+    was_running: bool
+    pid: int | None = None
+    forced: str | None = None
+    """The signal it took, if asking was not enough."""
+    results: tuple[dict[str, Any], ...] = ()
+    """What became of workers that had to be stopped without their supervisor."""
+    job_id: str | None = None
+    kept: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """True when nothing that should have ended is left."""
+        return all(result.get("ok") for result in self.results)
+
+
+def stop_supervisor(args: argparse.Namespace, place: Place, *, keep_workers: bool) -> Ending:
+    """Stop the supervisor of a home, and its workers unless they are to be kept."""
+    found = owner_of(place.home)
+    if found.standing == "stopped" and not anything_alive(place.home):
+        return Ending(was_running=False)
+    owner = found.owner
+    watched = None if owner is None or found.standing != "running" else watch(owner)
+    if owner is None or watched is None:
+        results = () if keep_workers else _take_over(args, place)
+        pid = None if owner is None else owner.pid
+        return Ending(was_running=False, pid=pid, results=results, kept=keep_workers)
+    try:
+        job_id, forced = _end(args, place, watched, keep_workers=keep_workers)
+    finally:
+        watched.close()
+    results = ()
+    if forced is not None:
+        warn(args, f"supervisor {owner.pid} did not stop by itself; {forced} was needed.")
+    # Only a supervisor that ended in order has said so in its lock; any other left workers.
+    if not keep_workers and owner_of(place.home).standing != "stopped":
+        results = _take_over(args, place)
+    ending = Ending(
+        was_running=True,
+        pid=owner.pid,
+        forced=forced,
+        results=results,
+        job_id=job_id,
+        kept=keep_workers,
+    )
+    if forced is None and ending.complete:
+        _forget_failure(place.home)
+    else:
+        _record(place.home, ending.pid, forced, failed=not ending.complete)
+    return ending
+
+
+def tell_stopped(args: argparse.Namespace, ending: Ending) -> None:
+    """Print what a stop came to, and whether it took force."""
+    if args.json:
+        results = [
+            {"name": "supervisor", "ok": True, "state": "stopped", "error": None},
+            *ending.results,
+        ]
+        print_document(
+            {"schema": 1, "job_id": ending.job_id, "results": results}
+            | {"was_running": ending.was_running, "forced": ending.forced}
+        )
+        return
+    say(args, _summary(ending), *(result_line(result) for result in ending.results))
+
+
+def _summary(ending: Ending) -> str:
+    if not ending.was_running:
+        if ending.pid is None:
+            return "nothing to stop: no supervisor is running."
+        told = f"no supervisor is running (pid {ending.pid} is dead)"
+        if not ending.results:
+            return f"{told}; none of its workers was stopped."
+        return f"{told}; its workers were stopped without it:"
+    workers = "its workers run on" if ending.kept else "nothing of it is left"
+    force = f" by {ending.forced}" if ending.forced else ""
+    if not ending.complete:
+        workers = "not all of its workers could be stopped"
+    return f"supervisor {ending.pid} stopped{force}; {workers}."
+
+
+def _end(
+    args: argparse.Namespace, place: Place, watched: Watched, *, keep_workers: bool
+) -> tuple[str | None, str | None]:
+    """Escalate until it is gone; tell the job and the signal it took."""
+    waiting = notice(args, f"waiting for supervisor {watched.pid} to stop ...")
+    answer = _ask(args, place, keep_workers=keep_workers)
+    grace = float(answer.get("grace") or 0.0) if answer else DEFAULT_GRACE
+    patience = max(args.timeout or 0.0, grace) + MARGIN
+    if answer is not None and watched.wait_gone(patience, waiting):
+        return answer.get("job_id"), None
+    job_id = answer.get("job_id") if answer else None
+    # A TERM ends the workers too, if the file says so; a supervisor that is to leave them
+    # behind is killed instead, which disturbs nobody.
+    if not keep_workers:
+        watched.signal("SIGTERM")
+        if watched.wait_gone(MARGIN if answer is not None else patience, waiting):
+            return job_id, "SIGTERM"
+    watched.signal("SIGKILL")
+    if watched.wait_gone(MARGIN, waiting):
+        return job_id, "SIGKILL"
+    _record(place.home, watched.pid, "SIGKILL", failed=True)
+    raise UpholdError(
+        f"supervisor {watched.pid} is still alive after SIGKILL.",
+        code="UPH_STOP_FAILED",
+        remedy=f"It hangs inside the kernel; see /proc/{watched.pid}/stack, then stop again. "
+        "Its lock and its state were left as they are.",
+    )
+
+
+def _ask(args: argparse.Namespace, place: Place, *, keep_workers: bool) -> dict[str, Any] | None:
+    """Ask it to stop; None if it cannot be asked."""
+    params = {
+        "keep_workers": keep_workers,
+        "label": args.label,
+        "reason": args.reason,
+        "author": author(),
+    }
+    try:
+        with Connection(place.home) as connection:
+            answer: dict[str, Any] = connection.call("shutdown", params)
+    except UpholdError as error:
+        if error.code in _REFUSALS:
+            raise
+        if error.code == "UPH_SUPERVISOR_GONE":
+            # It may have gone because it was asked; the wait will tell.
+            return {"grace": DEFAULT_GRACE}
+        warn(args, f"the supervisor could not be asked: {error.message}")
+        return None
+    return answer
+
+
+_REFUSALS: Final = frozenset({"UPH_HOME_DENIED", "UPH_ORDER_REFUSED", "UPH_USAGE"})
+
+
+def _take_over(args: argparse.Namespace, place: Place) -> tuple[dict[str, Any], ...]:
+    told = stop_left_overs(place.home)
+    results = tuple(dict(each) for each in told.get("results") or ())
+    if results:
+        warn(args, "without their supervisor, the recorded workers were stopped from here.")
+    return results
+
+
+def _record(home: str, pid: int | None, forced: str | None, *, failed: bool) -> None:
+    """Leave a note beside the supervisor's own files, which only it may write."""
+    import json
+
+    message = (
+        f"stop failed: process {pid} or something it left is still alive"
+        if failed
+        else f"supervisor {pid} was stopped by {forced}"
+    )
+    note = {
+        "schema": 1,
+        "at": utc_text(now()),
+        "pid": pid,
+        "forced": forced,
+        "failed": failed,
+        "error": {"code": "UPH_STOP_FAILED", "message": message} if failed else None,
+        "message": message,
+        "author": author(),
+    }
+    temporary = f"{home}/.{LAST_STOP}.{os.getpid()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+        file.write(f"{json.dumps(note)}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temporary, f"{home}/{LAST_STOP}")  # noqa: PTH104 - strings throughout
+
+
+def _forget_failure(home: str) -> None:
+    try:
+        os.unlink(f"{home}/{LAST_STOP}")  # noqa: PTH108 - strings throughout
+    except FileNotFoundError:
+        return

@@ -1,0 +1,129 @@
+"""A table that stays up to date: redrawn when something happens, and once a second for the ages.
+
+On a terminal the picture is repainted in place. Elsewhere it is printed again only when
+something other than an age has changed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.cli.rendering import table
+from uphold.cli.screens import screen_of
+from uphold.cli.seeing import ask, look
+from uphold.cli.speaking import print_lines, print_records
+from uphold.cli.times import now
+from uphold.cli.usage import add_usage
+from uphold.cli.verdicts import exit_code
+from uphold.control.client import Connection
+from uphold.errors import NotRunning, UpholdError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from uphold.cli.places import Place
+    from uphold.cli.usage import Reading
+
+_REFRESH: Final = 1.0
+_SETTLE: Final = 0.05
+"""Seconds in which news is gathered before the next picture: a burst makes one, not a thousand."""
+
+_HIDE_CURSOR: Final = "\x1b[?25l"
+_SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+class Picture:
+    """What is on the screen now, and how to replace it."""
+
+    def __init__(self, *, wide: bool = False, as_json: bool = False) -> None:
+        self._wide = wide
+        self._as_json = as_json
+        self._readings: dict[int, Reading] = {}
+        self._shown: object = None
+
+    def draw(self, document: dict[str, Any]) -> None:
+        """Show this document instead of the last one."""
+        self._readings = add_usage(document["workers"], self._readings)
+        screen = screen_of()
+        if screen.terminal and not self._as_json:
+            lines = table(document, now(), screen, wide=self._wide)
+            _repaint(lines, screen.height)
+        elif (facts := _facts(document)) != self._shown:
+            self._shown = facts
+            if self._as_json:
+                print_records([document])
+            else:
+                print_lines([*table(document, now(), wide=self._wide), ""])
+        sys.stdout.flush()
+
+
+def watch(place: Place, args: argparse.Namespace) -> int:
+    """Keep showing the status until Ctrl-C or the end of the supervisor; the last word counts."""
+    picture = Picture(wide=args.wide, as_json=args.json)
+    terminal = screen_of().terminal and not args.json
+    _write(_HIDE_CURSOR if terminal else "")
+    try:
+        follow(place, picture, names=args.names, companions=args.all)
+        document = look(place, args.names, companions=args.all)
+        picture.draw(document)
+    finally:
+        _write(_SHOW_CURSOR if terminal else "")
+    return exit_code(document, named=bool(args.names))
+
+
+def follow(
+    place: Place,
+    picture: Picture,
+    *,
+    names: Sequence[str] = (),
+    companions: bool = False,
+    wanted: Callable[[], bool] = lambda: True,
+) -> None:
+    """Redraw on news until the supervisor is gone or nobody wants it any more."""
+    try:
+        with Connection(place.home) as news, Connection(place.home) as questions:
+            news.call("subscribe", {"from_seq": None, "names": None})
+            while wanted():
+                picture.draw(ask(questions, names, companions=companions))
+                if news.receive(_REFRESH) is not None:
+                    _gather(news)
+    except (EOFError, NotRunning):
+        return
+    except UpholdError as error:
+        if error.code != "UPH_SUPERVISOR_GONE":
+            raise
+
+
+def _gather(news: Connection) -> None:
+    while news.receive(_SETTLE) is not None:
+        pass
+
+
+def _repaint(lines: Sequence[str], height: int | None) -> None:
+    shown = [row for line in lines for row in line.split("\n")]
+    if height is not None and len(shown) >= height:
+        # The sum in the last line must stay in sight.
+        shown = [*shown[: max(0, height - 3)], "...", shown[-1]]
+    painted = "\x1b[K\n".join(shown)
+    _write(f"\x1b[H{painted}\x1b[K\n\x1b[J")
+
+
+def _facts(document: dict[str, Any]) -> object:
+    """Pick what is worth a new print: no ages, no usage."""
+    supervisor = document["supervisor"]
+    return (
+        supervisor["ownership"],
+        supervisor["status"],
+        supervisor["health"],
+        [
+            (row["slot"], row["state"], row["health"], row["admin"], row["pid"], row["restarts"])
+            for row in document["workers"]
+        ],
+    )
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

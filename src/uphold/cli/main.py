@@ -1,0 +1,78 @@
+"""Where a command begins and ends: parsing, dispatch, and the one place that reports errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from uphold.errors import EXIT_FAILED, UpholdError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+EXIT_INTERRUPTED: Final = 130
+EXIT_PIPE_CLOSED: Final = 141
+"""What a shell reports for a program that SIGPIPE ended; `head` closing early is no mistake."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and tell its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    # Known before parsing, so that a mistake on the command line is reported in JSON too.
+    as_json = "--json" in words
+    args = None
+    try:
+        from uphold.cli.arguments import command_of, parse
+
+        args = parse(words)
+        code = int(command_of(args.verb).run(args))
+        sys.stdout.flush()
+    except UpholdError as error:
+        return _report(error, as_json=as_json)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return EXIT_PIPE_CLOSED
+    except SystemExit as leaving:
+        # Only argparse leaves this way, after --help and --version.
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except Exception as error:  # noqa: BLE001 - the boundary: nobody shall see a wall of text
+        return _report(_unexpected(error, args), as_json=as_json)
+    return code
+
+
+def _report(error: UpholdError, *, as_json: bool) -> int:
+    from uphold.cli.speaking import report_error
+
+    try:
+        report_error(error, as_json=as_json)
+    except BrokenPipeError:
+        _discard_output()
+    return error.exit_code
+
+
+def _unexpected(error: Exception, args: argparse.Namespace | None) -> UpholdError:
+    """Turn a bug into an error with a place to read more."""
+    from uphold.cli.crashes import record_crash
+
+    where = record_crash(error, args)
+    told = f"Details are in {where}" if where else "Set UPHOLD_TRACEBACK=1 to see where"
+    return UpholdError(
+        f"something went wrong inside uphold: {type(error).__name__}: {error}",
+        code="UPH_INTERNAL",
+        remedy=f"{told}; please report it. Nothing was changed unless said above.",
+        exit_code=EXIT_FAILED,
+    )
+
+
+def _discard_output() -> None:
+    """Let the interpreter end quietly: it would try to flush into the closed pipe."""
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - pathlib costs 8 ms
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

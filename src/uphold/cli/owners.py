@@ -1,0 +1,96 @@
+"""Who owns a home, and how to wait for its end: through a pidfd, so that nobody else is meant."""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from uphold.errors import NotPermitted
+from uphold.host.locks import Owner, Ownership, read_owner
+from uphold.host.proctable import ended, lives
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from uphold.host.homes import Home
+
+_NOTICE_AFTER: Final = 1.0
+
+
+class _Paths(NamedTuple):
+    """The two paths a reader of the lock needs; `Home` itself would cost the import of pathlib."""
+
+    path: str
+    lock: str
+
+
+def owner_of(home: str) -> Ownership:
+    """Prove who owns a home, if anybody does."""
+    if os.path.lexists(home) and not os.access(home, os.R_OK | os.X_OK):
+        raise NotPermitted(
+            f"the home {home} belongs to somebody else.",
+            code="UPH_HOME_DENIED",
+            remedy="Run this as the user who started the supervisor, or as root.",
+        )
+    return read_owner(cast("Home", _Paths(home, f"{home}/lock")))
+
+
+def config_of(found: Ownership) -> str | None:
+    """Tell which configuration file an owner was started with."""
+    return None if found.owner is None else dict(found.owner.extra).get("config")
+
+
+class Watched:
+    """A supervisor we hold by its pidfd: signals and waits mean it and nobody else."""
+
+    def __init__(self, owner: Owner, pidfd: int) -> None:
+        self.pid = owner.pid
+        self._pidfd = pidfd
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self._pidfd)
+
+    def gone(self) -> bool:
+        """Tell whether it has ended."""
+        return ended(self._pidfd)
+
+    def wait_gone(self, seconds: float, notice: Callable[[], None] | None = None) -> bool:
+        """Wait for its end; False when the time is over."""
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        first = min(_NOTICE_AFTER, seconds)
+        if poll.poll(first * 1000):
+            return True
+        if notice is not None:
+            notice()
+        return bool(poll.poll((seconds - first) * 1000))
+
+    def signal(self, name: str) -> None:
+        """Send it a signal; that it has just ended is fine."""
+        import signal
+
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.Signals[name])
+        except ProcessLookupError:
+            return
+        except PermissionError as cause:
+            raise NotPermitted(
+                f"supervisor {self.pid} belongs to somebody else and cannot be signalled.",
+                code="UPH_HOME_DENIED",
+                remedy="Run this as the user who started it, or as root.",
+            ) from cause
+
+
+def watch(owner: Owner) -> Watched | None:
+    """Hold an owner by its pidfd; None if it is gone."""
+    try:
+        pidfd = os.pidfd_open(owner.pid)
+    except OSError:
+        return None
+    # Proved after the pidfd is open: the number could have passed to another in between.
+    if lives(owner.pid, owner.start_ticks, owner.pidfd_inode):
+        return Watched(owner, pidfd)
+    os.close(pidfd)
+    return None

@@ -1,0 +1,101 @@
+"""What a supervisor left in its home for others to read: its journal and `runtime.json`.
+
+Everything here was written by somebody else, so every shape is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from uphold.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from uphold.journal.reading import JournalReader
+
+_LARGEST: Final = 64 << 20
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Recorded(NamedTuple):
+    """The last process recorded for a slot, and what else was said about it."""
+
+    slot: str
+    pid: int | None
+    start_ticks: int | None
+    boot_id: str | None
+    inode: int
+    said: Mapping[str, Any]
+
+
+def runtime_of(home: str) -> dict[str, Any]:
+    """Read the mirror of the last known state; empty if there is none that can be read."""
+    return read_record(f"{home}/runtime.json")
+
+
+def stop_note_of(home: str) -> dict[str, Any]:
+    """Read what the command line noted about the last stop that took force or failed."""
+    return read_record(f"{home}/last_stop.json")
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """Read a file with one JSON object; empty if there is none that can be read."""
+    try:
+        with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+            read = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def journal_of(home: str) -> JournalReader:
+    """Open the journal of a home for reading; nothing is touched before the first question."""
+    from pathlib import Path
+
+    from uphold.journal.reading import JournalReader
+
+    return JournalReader(Path(home, "journal.db"))
+
+
+def recorded_slots(home: str, runtime: Mapping[str, Any]) -> list[Recorded]:
+    """Gather what was recorded about each slot: the journal knows best, the mirror is second."""
+    try:
+        with journal_of(home) as journal:
+            rows, overrides = journal.slots(), journal.overrides()
+    except StoreUnavailable:
+        told = runtime.get("workers")
+        mirrored = told.items() if isinstance(told, dict) else ()
+        return [_recorded(slot, said) for slot, said in mirrored if isinstance(said, dict)]
+    return [
+        _recorded(str(row["slot"]), {**row, "admin": _admin(overrides.get(str(row["name"])))})
+        for row in rows
+    ]
+
+
+def _recorded(slot: str, said: Mapping[str, Any]) -> Recorded:
+    return Recorded(
+        slot=slot,
+        pid=_whole(said.get("pid")),
+        start_ticks=_whole(said.get("start_ticks")),
+        boot_id=said.get("boot_id"),
+        inode=_whole(said.get("inode")) or 0,
+        said=said,
+    )
+
+
+def _admin(override: object) -> str:
+    """Tell what people allow a worker, from what they ordered on top of the file."""
+    if not isinstance(override, dict):
+        return "enabled"
+    if override.get("quarantined"):
+        return "quarantined"
+    if override.get("held"):
+        return "paused"
+    return "disabled" if override.get("enabled") is False else "enabled"
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,210 @@
+"""How a status document looks to people (a table) and to old scripts (key=value lines).
+
+Pure: documents in, lines out. All text that came from outside passes `printable`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.cli.screens import Screen
+from uphold.cli.times import age, span
+from uphold.cli.verdicts import troubled, worst_first
+from uphold.core.texts import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+PLAIN: Final = Screen()
+
+_COLUMNS: Final = ("NAME", "STATE", "HEALTH", "PID", "UPTIME", "↺", "CPU", "MEM", "SEEN")
+_WIDE: Final = ("TEAM", "KIND", "ADMIN", "BEAT", "EXIT")
+_TO_THE_RIGHT: Final = frozenset({"PID", "UPTIME", "↺", "CPU", "MEM", "SEEN", "BEAT"})
+_GAP: Final = "  "
+
+_STATE_COLOURS: Final = {
+    "running": "green",
+    "failed": "red",
+    "backoff": "red",
+    "starting": "yellow",
+    "waiting": "yellow",
+    "stopping": "yellow",
+    "stopped": "dim",
+    "exited": "dim",
+}
+_HEALTH_COLOURS: Final = {
+    "healthy": "green",
+    "degraded": "yellow",
+    "unhealthy": "red",
+    "unknown": "dim",
+}
+
+
+def table(
+    document: Mapping[str, Any], at: float, screen: Screen = PLAIN, *, wide: bool = False
+) -> list[str]:
+    """Draw the status table, worst first, with the sum in the last line."""
+    rows = worst_first(document["workers"])
+    columns = (*_COLUMNS, *_WIDE) if wide else _COLUMNS
+    lines = []
+    if rows:
+        cells = [_cells(row, at, wide=wide) for row in rows]
+        widths = [max(len(line[i]) for line in (columns, *cells)) for i in range(len(columns))]
+        header = _GAP.join(_pad(name, widths[i], name) for i, name in enumerate(columns))
+        lines.append(screen.paint(screen.cut(f"{header}{_GAP}WHY"), "bold"))
+        lines += [
+            _line(row, line, columns, widths, screen) for row, line in zip(rows, cells, strict=True)
+        ]
+    lines.append(_summary(document, at, screen))
+    return lines
+
+
+def key_values(document: Mapping[str, Any]) -> list[str]:
+    """Write the fixed `key=value` lines: same keys, same order, `none` for nothing."""
+    supervisor = document["supervisor"]
+    pairs: list[tuple[str, object]] = [
+        ("ownership", supervisor["ownership"]),
+        ("running", supervisor["ownership"] == "running"),
+        ("pid", supervisor["pid"]),
+        ("started_at", supervisor["started_at"]),
+        ("stopped_at", supervisor["stopped_at"]),
+        ("last_error", fault_text(supervisor["last_error"])),
+    ]
+    for row in document["workers"]:
+        name = f"worker:{row['slot']}"
+        pairs += [
+            (f"{name}.state", row["state"]),
+            (f"{name}.health", row["health"]),
+            (f"{name}.last_heartbeat", row["last_heartbeat_at"]),
+            (f"{name}.last_error", fault_text(row["last_error"])),
+            (f"{name}.condition", row.get("condition")),
+            (f"{name}.last_health_at", row.get("last_health_at")),
+        ]
+    return [f"{printable(key)}={_plain(value)}" for key, value in pairs]
+
+
+def columns(rows: Sequence[Sequence[str]], header: Sequence[str], screen: Screen) -> list[str]:
+    """Set text in columns; the last one may be as long as it likes."""
+    texts = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(line[i]) for line in (header, *texts)) for i in range(len(header) - 1)]
+    lines = []
+    for line in (header, *texts):
+        start = _GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=False))
+        text = screen.cut(f"{start}{_GAP}{line[-1]}" if widths else line[-1]).rstrip()
+        lines.append(screen.paint(text, "bold") if line is header else text)
+    return lines
+
+
+def exit_text(ending: Mapping[str, Any] | None) -> str:
+    """Say how a process ended."""
+    if ending is None:
+        return "-"
+    if ending.get("signal") is not None:
+        return f"signal {ending['signal']}"
+    return "unknown" if ending.get("code") is None else f"code {ending['code']}"
+
+
+def fault_text(fault: object) -> str | None:
+    """Say what went wrong in one line; None if nothing did."""
+    if isinstance(fault, dict):
+        return f"{fault.get('code', 'UPH_FAILED')}: {fault.get('message', '')}"
+    return None if fault is None else str(fault)
+
+
+def memory(size: int | None) -> str:
+    """Write a size in the largest binary unit that leaves something before the point."""
+    if size is None:
+        return "-"
+    amount = float(size)
+    for unit in ("B", "K", "M", "G"):
+        if amount < 1024:
+            return f"{amount:.0f}{unit}" if unit in "BK" else f"{amount:.1f}{unit}"
+        amount /= 1024
+    return f"{amount:.1f}T"
+
+
+def _cells(row: Row, at: float, *, wide: bool) -> list[str]:
+    cells = [
+        row["slot"],
+        row["state"],
+        row["health"],
+        _or_dash(row["pid"]),
+        "-" if row["pid"] is None else span(row["uptime"]),
+        str(row["restarts"]),
+        "-" if row["cpu_percent"] is None else f"{row['cpu_percent']:.1f}%",
+        memory(row["rss_bytes"]),
+        age(row.get("last_health_at"), at),
+    ]
+    if wide:
+        cells += [
+            _or_dash(row["team"]),
+            row["kind"],
+            row["admin"],
+            age(row["last_heartbeat_at"], at),
+            exit_text(row["exit"]),
+        ]
+    return [printable(str(cell)) for cell in cells]
+
+
+def _line(
+    row: Row, cells: Sequence[str], names: Sequence[str], widths: Sequence[int], screen: Screen
+) -> str:
+    padded = [_pad(cell, widths[i], names[i]) for i, cell in enumerate(cells)]
+    used = sum(widths) + len(_GAP) * len(widths)
+    why = printable(str(row["why"] or ""))
+    if screen.width is not None and len(why) > screen.width - used:
+        why = f"{why[: max(0, screen.width - used - 1)]}…" if screen.width > used else ""
+    padded[1] = screen.paint(padded[1], "red" if troubled(row) else _STATE_COLOURS.get(cells[1]))
+    padded[2] = screen.paint(padded[2], _HEALTH_COLOURS.get(cells[2]))
+    return f"{_GAP.join(padded)}{_GAP}{why}".rstrip()
+
+
+def _summary(document: Mapping[str, Any], at: float, screen: Screen) -> str:
+    rows, supervisor = document["workers"], document["supervisor"]
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["state"]] = counts.get(row["state"], 0) + 1
+    total = "1 worker" if len(rows) == 1 else f"{len(rows)} workers"
+    told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    text = f"{total}: {told}" if told else total
+    text = screen.cut(f"{text} · {_about_supervisor(supervisor, at)}")
+    fault = fault_text(supervisor["last_error"])
+    return f"{text}\n{printable(f'last error: {fault}')}" if fault else text
+
+
+def _about_supervisor(supervisor: Mapping[str, Any], at: float) -> str:
+    name = printable(str(supervisor["name"] or ""))
+    who = f"supervisor {name}".rstrip()
+    if supervisor["ownership"] == "running":
+        since = age(supervisor["started_at"], at)
+        return (
+            f"{who} (pid {supervisor['pid']}): "
+            f"{supervisor['status']}, {supervisor['health']}, up {since}"
+        )
+    if supervisor["ownership"] == "stale":
+        return (
+            f"{who}: stale (pid {_or_dash(supervisor['pid'])} is dead and left traces; "
+            "`uphold start` adopts what lives, `uphold stop` ends it)"
+        )
+    if supervisor["ownership"] == "corrupt":
+        return f"{who}: corrupt (the lock file cannot be read; `uphold start` repairs it)"
+    stopped = supervisor["stopped_at"]
+    return f"{who}: not running" + (f" since {stopped}" if stopped else "")
+
+
+def _pad(text: str, width: int, column: str) -> str:
+    return text.rjust(width) if column in _TO_THE_RIGHT else text.ljust(width)
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return printable(str(value))

@@ -1,0 +1,69 @@
+"""One look at a home: proved ownership first, then the supervisor's own answer or our own eyes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from uphold.cli.owners import owner_of
+from uphold.control.client import PATIENCE, Connection
+from uphold.errors import STATUS_CANNOT_TELL, NotRunning, UpholdError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from uphold.cli.places import Place
+
+
+def look(
+    place: Place,
+    names: Sequence[str] = (),
+    *,
+    companions: bool = False,
+    patience: float | None = None,
+) -> dict[str, Any]:
+    """Give the status document; it never says running without a live process behind it."""
+    found = owner_of(place.home)
+    if found.standing == "running":
+        try:
+            with Connection(place.home) as connection:
+                document = ask(connection, names, companions=companions, patience=patience)
+        except NotRunning:
+            pass  # it lives and has no socket yet: we look for ourselves
+        except UpholdError as error:
+            if error.code != "UPH_SUPERVISOR_GONE":
+                if error.code == "UPH_SUPERVISOR_SILENT":
+                    error.exit_code = STATUS_CANNOT_TELL
+                raise
+            found = owner_of(place.home)
+        else:
+            _add_stop_note(document, place.home)
+            return document
+    from uphold.cli.offline import look_ourselves
+
+    return look_ourselves(place.home, found, names, companions=companions)
+
+
+def _add_stop_note(document: dict[str, Any], home: str) -> None:
+    """Say so if a stop of this very supervisor failed; it cannot know that itself."""
+    from uphold.cli.records import stop_note_of
+
+    note = stop_note_of(home)
+    supervisor = document["supervisor"]
+    if note.get("failed") and str(note.get("at", "")) >= str(supervisor["started_at"] or ""):
+        supervisor["last_error"] = note.get("error")
+
+
+def ask(
+    connection: Connection,
+    names: Sequence[str] = (),
+    *,
+    companions: bool = False,
+    patience: float | None = None,
+) -> dict[str, Any]:
+    """Ask a supervisor for its status document."""
+    document: dict[str, Any] = connection.call(
+        "status",
+        {"names": list(names), "all": companions},
+        patience=PATIENCE if patience is None else patience,
+    )
+    return document

@@ -1,0 +1,70 @@
+"""What processes use, read from /proc for the rows that are about to be printed.
+
+The supervisor does not spend its time on this; who wants to see it pays for it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from uphold.host.proctable import read_proc
+
+
+class Reading(NamedTuple):
+    """One look at a process: processor seconds used, memory, and when it was taken."""
+
+    cpu: float
+    rss: int
+    started: float
+    """Seconds after boot."""
+    at: float
+    """Seconds after boot."""
+
+
+def add_usage(
+    rows: list[dict[str, Any]], earlier: dict[int, Reading] | None = None
+) -> dict[int, Reading]:
+    """Fill `cpu_percent` and `rss_bytes`; the readings make the next frame's share exact.
+
+    Without an earlier reading the share is the mean since the process began.
+    """
+    readings = {}
+    uptime = seconds_since_boot()
+    for row in rows:
+        pid = row.get("pid")
+        if pid is None or (reading := read_usage(pid, uptime)) is None:
+            continue
+        readings[pid] = reading
+        before = (earlier or {}).get(pid)
+        row["cpu_percent"] = round(_share(before, reading), 1)
+        row["rss_bytes"] = reading.rss
+    return readings
+
+
+def read_usage(pid: int, uptime: float) -> Reading | None:
+    """Look at one process; None if it is gone."""
+    # The name before the last bracket may itself contain brackets and spaces.
+    fields = read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if not fields:
+        return None
+    ticks = os.sysconf("SC_CLK_TCK")
+    return Reading(
+        cpu=(int(fields[11]) + int(fields[12])) / ticks,
+        rss=int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
+        started=int(fields[19]) / ticks,
+        at=uptime,
+    )
+
+
+def seconds_since_boot() -> float:
+    """Read how long the machine has been up."""
+    return float((read_proc("/proc/uptime") or b"0").split()[0])
+
+
+def _share(before: Reading | None, now: Reading) -> float:
+    if before is None or before.started != now.started:
+        used, passed = now.cpu, now.at - now.started
+    else:
+        used, passed = now.cpu - before.cpu, now.at - before.at
+    return max(0.0, 100 * used / passed) if passed > 0 else 0.0

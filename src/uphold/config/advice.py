@@ -1,0 +1,115 @@
+"""What is allowed in a configuration and will probably not work here.
+
+Nothing of this refuses a file: users, folders and programs may come before the worker starts.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from uphold.config.documents import Unparsable, parse
+from uphold.config.files import NotRead, Shelf, as_recognised
+from uphold.config.keys import WRAPPER
+from uphold.errors import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from uphold.config.places import LineOf
+    from uphold.core.specs import Settings, WorkerSpec
+
+_WRITABLE_BY_ALL: Final = stat.S_IWOTH
+
+
+def warnings(settings: Settings, *, environ: Mapping[str, str]) -> list[Problem]:
+    """List what a person should look at before starting this, with file and line."""
+    file = as_recognised(settings.source)
+    root, line_of = _positions(settings.source)
+    found = [Problem(file, text) for text in _about_file(settings.source)]
+    disabled = {spec.name for spec in settings.workers if not spec.enabled or spec.quarantined}
+    for spec in settings.workers:
+        for key, text in _about_worker(spec, environ, disabled):
+            line = line_of((*root, "workers", spec.name, key))
+            found.append(Problem(f"{file}:{line}", f"worker '{spec.name}': {text}"))
+    return found
+
+
+def _about_file(source: str) -> Iterator[str]:
+    try:
+        mode = os.stat(source).st_mode  # noqa: PTH116 - text is enough
+        folder = os.stat(os.path.dirname(source)).st_mode  # noqa: PTH116, PTH120
+    except OSError:
+        return
+    if mode & _WRITABLE_BY_ALL:
+        yield "everybody may write this file, and so decide what runs; use chmod o-w."
+    if folder & _WRITABLE_BY_ALL and not folder & stat.S_ISVTX:
+        yield "everybody may replace this file, as its folder is open to all; use chmod o-w."
+
+
+def _about_worker(
+    spec: WorkerSpec, environ: Mapping[str, str], disabled: set[str]
+) -> Iterator[tuple[str, str]]:
+    if not os.path.isdir(spec.working_dir):  # noqa: PTH112 - text is enough
+        yield "working_dir", f"the folder {spec.working_dir} does not exist."
+    elif not spec.shell:
+        path = dict(spec.environment).get("PATH") or environ.get("PATH") or os.defpath
+        wrong = _about_program(spec.command[0], spec.working_dir, path)
+        if wrong:
+            yield "command", wrong
+    if spec.user is not None and not _is_user(spec.user):
+        yield "user", f"there is no user '{spec.user}' on this machine."
+    if spec.group is not None and not _is_group(spec.group):
+        yield "group", f"there is no group '{spec.group}' on this machine."
+    if (spec.user or spec.group) and os.geteuid() != 0:
+        yield "user", "only root can start a worker as another user or group."
+    for other, _ in spec.depends_on:
+        if other in disabled and spec.name not in disabled:
+            yield "depends_on", f"it waits for '{other}', which is not allowed to run."
+
+
+@lru_cache(maxsize=256)
+def _about_program(program: str, folder: str, path: str) -> str | None:
+    if "/" in program:
+        full = os.path.join(folder, program)  # noqa: PTH118 - text is enough
+        if not os.path.exists(full):  # noqa: PTH110
+            return f"there is no file {full}."
+        return None if _is_program(full) else f"{full} is not executable; use chmod +x."
+    places = (os.path.join(part or ".", program) for part in path.split(":"))  # noqa: PTH118
+    if any(_is_program(place) for place in places):
+        return None
+    return f"the program '{program}' is not on PATH ({path}); give its full path."
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 - text is enough
+
+
+def _is_user(name: str) -> bool:
+    import pwd  # noqa: PLC0415 - only `check` asks
+
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return name.isdigit()
+    return True
+
+
+def _is_group(name: str) -> bool:
+    import grp  # noqa: PLC0415 - only `check` asks
+
+    try:
+        grp.getgrnam(name)
+    except KeyError:
+        return name.isdigit()
+    return True
+
+
+def _positions(source: str) -> tuple[tuple[str, ...], LineOf]:
+    try:
+        document = parse(Shelf().read(source), source)
+    except (NotRead, Unparsable):
+        return (), lambda _: 1
+    return ((WRAPPER,) if isinstance(document.tables.get(WRAPPER), dict) else ()), document.line_of

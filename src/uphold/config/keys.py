@@ -1,0 +1,146 @@
+"""Every key of the configuration, once: validation, JSON Schema and the manual come from here.
+
+Defaults are written as people write them; a test holds them against `core.specs`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from uphold.config.kinds import (
+    Account,
+    Choice,
+    Duration,
+    FilePath,
+    Flag,
+    Fraction,
+    Name,
+    Size,
+    StopSignal,
+    Umask,
+    Whole,
+)
+from uphold.config.shapes import Command, ExitCodes, Key, Needs, PassedNames, Table, TextTable
+from uphold.core.specs import Backoff, Limits, Logs, RestartPolicy, StopRule
+
+MINUTE: Final = 60.0
+DAY: Final = 86400.0
+YEAR: Final = 365 * DAY
+
+SUPERVISOR: Final = Table(
+    (
+        Key("name", Name(dots=True), None, "What this supervisor is called; the host's name."),
+        Key("home", FilePath(), ".uphold", "Where state, logs and sockets lie."),
+        Key("reconcile_every", Duration(0.1, DAY), "30s", "Longest time between two full looks."),
+        Key("heartbeat_every", Duration(0.1, DAY), "30s", "How often it says that it lives."),
+        Key("on_exit", Choice(("stop", "keep")), "stop", "What TERM or INT does to workers."),
+    )
+)
+
+BACKOFF: Final = Table(
+    (
+        Key("first", Duration(0, DAY), "0s", "Wait before the first restart."),
+        Key("base", Duration(0, DAY), "1s", "Wait before the second; it doubles each time."),
+        Key("max", Duration(0, YEAR), "5m", "The longest wait."),
+        Key("jitter", Fraction(0, 1), 0.1, "How much waits differ, as a part of them."),
+    ),
+    build=Backoff,
+)
+
+STOP: Final = Table(
+    (
+        Key("signal", StopSignal(), "TERM", "The signal that asks it to end."),
+        Key("grace", Duration(0, DAY), "30s", "How long it may take before it is killed."),
+        Key("command", Command(may_be_empty=True), [], "A command that ends it, if one does."),
+    ),
+    build=StopRule,
+)
+
+LIMITS: Final = Table(
+    (
+        Key("nofile", Whole(3, 2**30), None, "How many files it may have open."),
+        Key("nice", Whole(-20, 19), None, "Its niceness."),
+    ),
+    build=Limits,
+    later=frozenset({"memory", "cpu"}),
+)
+
+LOGS: Final = Table(
+    (
+        Key("mode", Choice(("pump", "file")), "pump", "Through the pump, or straight to a file."),
+        Key("max_size", Size(1000, 10**13), "10MB", "Size at which a new file is begun."),
+        Key("keep", Whole(0, 1000), 5, "How many older files are kept."),
+        Key("compress", Flag(), True, "Whether older files are compressed."),
+        Key("split", Flag(), False, "Whether stderr gets a file of its own."),
+        Key("overflow", Choice(("block", "drop")), "block", "What happens when the disk is slow."),
+    ),
+    build=Logs,
+)
+
+WORKER: Final = Table(
+    (
+        Key("command", Command(), None, "What to run: a list of words, or text to be split."),
+        Key("shell", Flag(), False, "Whether the command is a line for /bin/sh."),
+        Key("working_dir", FilePath(), ".", "The folder it runs in."),
+        Key("user", Account(), None, "The user it runs as."),
+        Key("group", Account(), None, "The group it runs as."),
+        Key("umask", Umask(), None, "Its umask, in octal."),
+        Key("environment", TextTable(variables=True), {}, "Variables it gets."),
+        Key("env_file", FilePath(), None, "A file of further variables."),
+        Key("clear_environment", Flag(), False, "Whether it gets declared variables only."),
+        Key("pass_environment", PassedNames(), [], "Variables handed on from the supervisor."),
+        Key("enabled", Flag(), True, "Whether it may run."),
+        Key("quarantined", Flag(), False, "Whether it is withheld until a person approves."),
+        Key("autostart", Flag(), True, "Whether it starts with the supervisor."),
+        Key("replicas", Whole(0, 1000), 1, "How many of it run."),
+        Key("team", Name(), None, "The group it is shown with."),
+        Key("essential", Flag(), False, "Whether the supervisor is unwell without it."),
+        Key(
+            "restart",
+            Choice(tuple(policy.value for policy in RestartPolicy), RestartPolicy),
+            "always",
+            "When it is started again after it ended.",
+        ),
+        Key("backoff", BACKOFF, {}, "How long to wait before it is started again."),
+        Key("stable_after", Duration(0, YEAR), "60s", "Up this long, its failures are forgotten."),
+        Key("max_restarts", Whole(0, 10**6, unlimited=True), 10, "Failures before giving up."),
+        Key("success_exit_codes", ExitCodes(), [0], "Exit codes that are no failure."),
+        Key("stop", STOP, {}, "How it is ended."),
+        Key("depends_on", Needs(), {}, "Workers that must have started first."),
+        Key("limits", LIMITS, {}, "Resource limits."),
+        Key("logs", LOGS, {}, "Where its output goes and how much is kept."),
+        Key("labels", TextTable(), {}, "Free notes for people and programs."),
+    ),
+    later=frozenset({"ready", "live", "heartbeat", "schedule", "python", "mcp", "remote"}),
+    meant={
+        "cmd": "command",
+        "exec": "command",
+        "cwd": "working_dir",
+        "dir": "working_dir",
+        "directory": "working_dir",
+        "env": "environment",
+        "numprocs": "replicas",
+        "instances": "replicas",
+        "autorestart": "restart",
+        "startretries": "max_restarts",
+        "exitcodes": "success_exit_codes",
+        "stopsignal": "stop.signal",
+        "stop_signal": "stop.signal",
+        "stopwaitsecs": "stop.grace",
+        "stop_timeout": "stop.grace",
+        "grace": "stop.grace",
+        "nofile": "limits.nofile",
+        "nice": "limits.nice",
+        "max_size": "logs.max_size",
+        "keep": "logs.keep",
+        "log": "logs",
+        "after": "depends_on",
+    },
+)
+
+SECTIONS: Final = ("supervisor", "defaults", "workers")
+LATER_SECTIONS: Final = frozenset(
+    {"teams", "policies", "inbox", "deploy", "store", "gateway", "fleet"}
+)
+WRAPPER: Final = "uphold"
+"""A file with a table of this name may be some application's own; only that part is read."""

@@ -1,0 +1,77 @@
+"""The configuration a supervisor lives by: the last one that was right, and its version.
+
+`FileConfig` is the engine's configuration service. There is one way in for changes, `reload`,
+whoever asks for it: the watch, the verb or a signal.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from uphold.config.loading import examine
+from uphold.core.specs import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from uphold.config.loading import Reading
+
+    Listener = Callable[["Revision"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """Settings and their version, which rises with every accepted change."""
+
+    settings: Settings
+    version: int
+
+
+class FileConfig:
+    """A configuration file: what it last said that was right, and what it says now.
+
+    Raises ConfigInvalid when the file is wrong from the beginning.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], environ: Mapping[str, str]) -> None:
+        self.path = os.path.abspath(path)  # noqa: PTH100 - links stay: what they lead to may change
+        self._environ = dict(environ)
+        self._listeners: list[Listener] = []
+        self._marks: Mapping[str, int | None] = {}
+        self._current = Revision(settings=self._look().settings_or_raise(), version=1)
+
+    @property
+    def current(self) -> Revision:
+        """The last right configuration. Ask again each time: it is replaced, never changed."""
+        return self._current
+
+    @property
+    def marks(self) -> Mapping[str, int | None]:
+        """Every file the last look was made at, right or wrong, and a mark of what it held."""
+        return self._marks
+
+    def reload(self) -> Settings:
+        """Read the file again; ConfigInvalid if it is wrong, and then the old settings stay."""
+        settings = self._look().settings_or_raise()
+        if settings != self._current.settings:
+            self._current = Revision(settings=settings, version=self._current.version + 1)
+            for listener in tuple(self._listeners):
+                listener(self._current)
+        return settings
+
+    def subscribe(self, listener: Listener) -> None:
+        """Tell this listener of every accepted change from now on."""
+        self._listeners.append(listener)
+
+    def unsubscribe(self, listener: Listener) -> None:
+        """Tell it no more; unknown ones are fine."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def _look(self) -> Reading:
+        reading = examine(self.path, environ=self._environ)
+        # Of wrong files too: one mistake is told once, and not again until the file changes.
+        self._marks = reading.marks
+        return reading

@@ -1,0 +1,1 @@
+"""The local socket: its server and its client."""

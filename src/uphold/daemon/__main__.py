@@ -1,0 +1,81 @@
+"""The supervisor's own program: `python -I -m uphold.daemon --home DIR --config FILE`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main(words: list[str]) -> int:
+    """Run until told to end; the exit code says how it went."""
+    # The supervisor speaks no TLS, and asyncio would import it: 4 MiB for nothing (decision 0002).
+    sys.modules["ssl"] = None  # type: ignore[assignment]
+    flags = _flags(words)
+    from uphold.host.homes import Home  # noqa: PLC0415 - only after ssl is out of the way
+
+    home = Home(flags["home"])
+    if "stop-left-overs" in flags:
+        return _stop_left_overs(home)
+    return _serve(home, flags)
+
+
+def _serve(home: object, flags: dict[str, str]) -> int:
+    import asyncio  # noqa: PLC0415
+    import gc  # noqa: PLC0415
+
+    from uphold.daemon.serving import Launch, say_error, serve  # noqa: PLC0415
+    from uphold.errors import UpholdError  # noqa: PLC0415
+    from uphold.host.homes import Home  # noqa: PLC0415
+    from uphold.host.processes.birth import birth  # noqa: PLC0415
+
+    assert isinstance(home, Home)
+    ready = int(flags["ready-fd"]) if "ready-fd" in flags else None
+    launch = Launch(
+        home=home,
+        config=flags["config"],
+        foreground="foreground" in flags,
+        ready_fd=ready,
+        birthright=birth(),
+        environ=dict(os.environ),
+    )
+    gc.freeze()  # what was imported stays: no collection needs to look at it again
+    try:
+        return asyncio.run(serve(launch))
+    except UpholdError as error:
+        say_error(ready, error)
+        return error.exit_code
+
+
+def _stop_left_overs(home: object) -> int:
+    import asyncio  # noqa: PLC0415
+    import json  # noqa: PLC0415
+
+    from uphold.control.server import error_view  # noqa: PLC0415
+    from uphold.daemon.left_overs import stop_left_overs  # noqa: PLC0415
+    from uphold.errors import UpholdError  # noqa: PLC0415
+    from uphold.host.homes import Home  # noqa: PLC0415
+    from uphold.host.processes.birth import birth  # noqa: PLC0415
+
+    assert isinstance(home, Home)
+    birth()
+    try:
+        told = asyncio.run(stop_left_overs(home))
+    except UpholdError as error:
+        sys.stdout.write(json.dumps({"error": error_view(error)}) + "\n")
+        return error.exit_code
+    sys.stdout.write(json.dumps(told) + "\n")
+    return 0 if told["ok"] else 1
+
+
+def _flags(words: list[str]) -> dict[str, str]:
+    """Read the few words the command line gives us; they are never typed by people."""
+    flags: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        name = word.removeprefix("--")
+        flags[name] = "" if name in ("foreground", "stop-left-overs") else next(rest, "")
+    return flags
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

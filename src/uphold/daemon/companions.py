@@ -1,0 +1,89 @@
+"""The parts of uphold that run as workers of uphold itself, and how the pump is told of news."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.events import Adopted, Started
+from uphold.core.specs import Backoff, Logs, StopRule, WorkerSpec
+from uphold.host.files import write_atomically
+from uphold.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from uphold.core.events import SlotFact
+    from uphold.host.homes import Home
+
+PUMP: Final = "@pump"
+_SETTINGS: Final = ("max_size", "keep", "compress", "overflow")
+
+
+def pump_spec(home: Home) -> WorkerSpec:
+    """Declare the pump. Its version is part of its terms: one of another version is replaced."""
+    import uphold  # noqa: PLC0415 - only its place on the disk is wanted
+
+    program = Path(uphold.__file__).parent / "pump" / "__main__.py"
+    return WorkerSpec(
+        name=PUMP,
+        command=(sys.executable, "-I", "-S", str(program), str(home.path)),
+        environment=(("UPHOLD_VERSION", __version__),),
+        logs=Logs(mode="file"),
+        max_restarts=None,
+        backoff=Backoff(max=5.0),
+        stop=StopRule(grace=10.0),
+    )
+
+
+class PumpLink:
+    """Tells the pump of new FIFOs and settings. A lost word is harmless: it also scans."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._folder = os.open(home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._settings = b""
+
+    def add(self, name: str) -> None:
+        """Tell of a FIFO that was just made."""
+        self._send(f"add {name}")
+
+    def hear(self, fact: SlotFact) -> None:
+        """Introduce ourselves to a pump that an earlier supervisor started."""
+        if fact.slot == PUMP and isinstance(fact, Adopted | Started):
+            self._send(f"owner {os.getpid()}\nscan\nsettings")
+
+    def settle(self, specs: Iterable[WorkerSpec]) -> None:
+        """Write down how each log is kept, and say so if it changed."""
+        default = _terms(Logs())
+        differing = {
+            spec.name: {key: value for key, value in terms.items() if value != default[key]}
+            for spec in specs
+            if (terms := _terms(spec.logs)) != default
+        }
+        text = json.dumps({"default": default, "slots": differing}).encode()
+        if text != self._settings:
+            self._settings = text
+            write_atomically(self._home.run / "logs.json", text)
+            self._send("settings")
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._socket.close()
+        os.close(self._folder)
+
+    def _send(self, words: str) -> None:
+        with suppress(OSError):  # not there (yet): it scans when it comes
+            self._socket.sendto(words.encode(), f"/proc/self/fd/{self._folder}/pump.sock")
+
+
+def _terms(logs: Logs) -> dict[str, object]:
+    terms = asdict(logs)
+    return {key: terms[key] for key in _SETTINGS}

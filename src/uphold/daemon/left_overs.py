@@ -1,0 +1,109 @@
+"""Stopping what a dead supervisor left running: take the lock, end each slot, verified."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from uphold.core.specs import Kind, Settings, SupervisorSpec
+from uphold.core.statuses import ALIVE
+from uphold.daemon.narrating import BookLog
+from uphold.daemon.serving import prepare
+from uphold.drivers.process import ProcessDriver
+from uphold.engine.supervisor import Supervisor, Surroundings
+from uphold.host.clock import MachineClock, boot_id
+from uphold.host.locks import HomeLock, Owner, read_owner
+from uphold.host.logbooks import Logbook
+from uphold.journal.rows import Owner as JournalOwner
+from uphold.journal.writing import open_journal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from uphold.host.homes import Home
+    from uphold.ports.configs import Revision
+
+
+class _Nothing:
+    """A configuration that declares nothing: what runs is only to be stopped."""
+
+    settings = Settings(supervisor=SupervisorSpec(name="stop"), workers=())
+    version = 1
+
+    @property
+    def current(self) -> Revision:
+        return self
+
+    def subscribe(self, listener: Callable[[Revision], None]) -> None:
+        del listener
+
+    def unsubscribe(self, listener: Callable[[Revision], None]) -> None:
+        del listener
+
+
+async def stop_left_overs(home: Home) -> dict[str, object]:
+    """End every recorded slot and say what became of each."""
+    clock = MachineClock()
+    prepare(home)
+    last = read_owner(home).owner
+    owner = Owner.this_process(
+        last.supervisor_id if last else str(uuid4()),
+        clock.now().wall,
+        dict(last.extra) if last else {},
+    )
+    lock = HomeLock.take(home, owner)
+    try:
+        return await _stop(home, clock, owner)
+    finally:
+        lock.release(clock.now().wall)
+
+
+async def _stop(home: Home, clock: MachineClock, owner: Owner) -> dict[str, object]:
+    journal, _ = open_journal(
+        home.journal,
+        boot_id=boot_id(),
+        owner=JournalOwner(
+            name=owner.host, hostname=owner.host, pid=owner.pid, id=owner.supervisor_id
+        ),
+        now=clock.now().wall,
+    )
+    book = Logbook(home.logs, wall=lambda: clock.now().wall)
+    log = BookLog(book)
+    driver = ProcessDriver(home, clock)
+    supervisor = Supervisor(
+        _Nothing(),
+        Surroundings(
+            clock=clock,
+            journal=journal,
+            drivers={Kind.PROCESS: driver},
+            new_nonce=lambda: secrets.token_hex(16),
+            log=log,
+            boot_id=boot_id(),
+            strays=driver.find_strays,
+        ),
+    )
+    try:
+        await supervisor.start(only_to_stop=True)
+        running = [
+            slot
+            for slot, status in supervisor.snapshot().observed.slots.items()
+            if status.state in ALIVE
+        ]
+        code = await supervisor.wait()
+        slots = supervisor.snapshot().observed.slots
+        results = [
+            {
+                "name": slot,
+                "ok": slots[slot].state not in ALIVE,
+                "state": str(slots[slot].state),
+                "error": None if (error := slots[slot].error) is None else error.message,
+            }
+            for slot in running
+            if slot in slots
+        ]
+        log.write("WARNING", "supervisor.left_overs", f"stopped {len(results)} slots left running")
+    finally:
+        await journal.close()
+        book.close()
+    return {"ok": code == 0, "results": results}

@@ -1,0 +1,359 @@
+"""What the local socket offers: each method turns a request into a wish or a view."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.core import orders
+from uphold.core.changes import Change, preview
+from uphold.core.declaring import unknown
+from uphold.core.dependencies import longest_grace
+from uphold.core.explaining import explain
+from uphold.core.names import is_label, worker_of
+from uphold.core.orders import Refusal
+from uphold.core.times import utc_or_none
+from uphold.errors import EXIT_USAGE, UpholdError
+from uphold.wire.envelopes import envelope
+from uphold.wire.frames import encode_line
+from uphold.wire.views import plain, rows, worker_rows
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from uphold.config.revisions import FileConfig
+    from uphold.control.server import Method, Stream
+    from uphold.core.orders import Wish
+    from uphold.core.specs import Settings
+    from uphold.engine.jobs import Job
+    from uphold.engine.supervisor import Supervisor
+    from uphold.ports.clocks import Clock
+    from uphold.ports.journals import Journal
+    from uphold.wire.redaction import Redactor
+
+_WISHES: Final[dict[str, type[Any]]] = {
+    "start": orders.StartWorkers,
+    "stop": orders.StopWorkers,
+    "restart": orders.RestartWorkers,
+    "pause": orders.PauseWorkers,
+    "resume": orders.ResumeWorkers,
+    "enable": orders.EnableWorkers,
+    "disable": orders.DisableWorkers,
+    "quarantine": orders.QuarantineWorkers,
+    "approve": orders.ApproveWorkers,
+    "reset": orders.ResetWorkers,
+}
+_PATIENCE: Final = 30.0
+"""Seconds to wait for an order beyond the longest grace, unless the client says."""
+
+
+class Methods:
+    """The methods of the socket, over one supervisor."""
+
+    def __init__(  # noqa: PLR0913 - what the methods show and change, by name
+        self,
+        *,
+        supervisor: Supervisor,
+        config: FileConfig,
+        read: Callable[[], Settings],
+        clock: Clock,
+        journal: Journal,
+        about: Callable[[], dict[str, object]],
+        redactor: Callable[[], Redactor],
+    ) -> None:
+        self._supervisor = supervisor
+        self._config = config
+        self._read = read
+        self._clock = clock
+        self._journal = journal
+        self._about = about
+        self._redactor = redactor
+
+    def table(self) -> dict[str, Method]:
+        """Give the closed table of methods."""
+        return {
+            "ping": self.ping,
+            "status": self.status,
+            "show": self.show,
+            "why": self.why,
+            "plan": self.plan,
+            "submit": self.submit,
+            "reload": self.reload,
+            "shutdown": self.shutdown,
+            "job": self.job,
+        }
+
+    def streams(self) -> dict[str, Stream]:
+        """Give the methods that answer with a stream."""
+        return {"subscribe": self.subscribe}
+
+    async def ping(self, _params: Mapping[str, Any]) -> object:
+        """Answer, and say who answers."""
+        about = self._about()
+        return {
+            "pid": about["pid"],
+            "version": about["uphold"],
+            "snapshot": self._supervisor.snapshot().version,
+        }
+
+    async def status(self, params: Mapping[str, Any]) -> object:
+        """Give the document of `status --json`."""
+        snapshot = self._supervisor.snapshot()
+        now = self._clock.now()
+        names = [str(name) for name in params.get("names") or ()]
+        if not names:
+            found = list(
+                rows(
+                    snapshot.declaration,
+                    snapshot.observed,
+                    now,
+                    companions=bool(params.get("all")),
+                )
+            )
+        else:
+            found = []
+            for name in names:
+                worker = worker_of(self._known(name))
+                entry = snapshot.declaration.workers.get(worker)
+                of_worker = worker_rows(worker, entry, snapshot.observed, now)
+                found += [row for row in of_worker if name in (worker, row["slot"])]
+        redactor = self._redactor()
+        for row in found:
+            _hide(row, redactor)
+        return {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
+
+    async def show(self, params: Mapping[str, Any]) -> object:
+        """Give everything known about one worker."""
+        name = worker_of(self._known(str(params.get("name", ""))))
+        snapshot = self._supervisor.snapshot()
+        entry = snapshot.declaration.workers.get(name)
+        slots = list(worker_rows(name, entry, snapshot.observed, self._clock.now()))
+        worker: dict[str, object] = dict(slots[0]) if slots else {"name": name}
+        if entry is not None:
+            record = snapshot.record(entry)
+            worker |= {
+                "config": plain(entry.spec),
+                "enabled": record.enabled,
+                "quarantined": record.quarantined,
+                "connected": record.connected,
+                "connection_info": [
+                    {"slot": row["slot"], "pid": row["pid"], "since": row["since"]}
+                    for row in slots
+                    if row["pid"] is not None
+                ],
+                "last_seen": utc_or_none(record.last_seen),
+                "tool_count": record.tool_count,
+                "desired_version": record.desired_version,
+                "last_reconcile": utc_or_none(record.last_reconcile),
+                "reconcile_count": record.reconcile_count,
+                "override": plain(entry.override),
+            }
+        return self._redactor().value({"schema": 1, "worker": worker, "slots": slots})
+
+    async def why(self, params: Mapping[str, Any]) -> object:
+        """Explain one worker in a paragraph."""
+        name = worker_of(self._known(str(params.get("name", ""))))
+        snapshot = self._supervisor.snapshot()
+        now = self._clock.now().mono
+        text = explain(name, snapshot.declaration, snapshot.observed, now)
+        return {"schema": 1, "name": name, "text": self._redactor().text(text)}
+
+    async def plan(self, _params: Mapping[str, Any]) -> object:
+        """Say what the file as it is now would change."""
+        settings = await asyncio.to_thread(self._read)
+        workers = self._supervisor.snapshot().declaration.workers
+        return {
+            "schema": 1,
+            "changes": [_change_view(each) for each in preview(workers, settings.workers)],
+        }
+
+    async def submit(self, params: Mapping[str, Any]) -> object:
+        """Take an order and wait until it has come true, if asked to."""
+        order = self._supervisor.order(wish_of(params), origin="socket", **_authorship(params))
+        job = _taken(await self._supervisor.submit(order))
+        return await self._outcome(job, params)
+
+    async def reload(self, params: Mapping[str, Any]) -> object:
+        """Apply the file as it is now."""
+        before = self._supervisor.snapshot().declaration.workers
+        version = self._config.current.version
+        settings = await asyncio.to_thread(self._config.reload)
+        changes = [_change_view(each) for each in preview(before, settings.workers)]
+        if self._config.current.version == version:
+            return {"schema": 1, "job_id": None, "results": [], "changes": changes}
+        declared = await self._supervisor.declaring()
+        assert declared is not None
+        outcome = await self._outcome(_taken(declared), params)
+        return {**outcome, "changes": changes}
+
+    async def shutdown(self, params: Mapping[str, Any]) -> object:
+        """Begin to end."""
+        grace = longest_grace(self._supervisor.snapshot().declaration)
+        wish = orders.ShutDown(keep_workers=bool(params.get("keep_workers")))
+        order = self._supervisor.order(wish, origin="socket", **_authorship(params))
+        job = _taken(await self._supervisor.submit(order))
+        return {"accepted": True, "job_id": job.row.id, "grace": grace}
+
+    async def job(self, params: Mapping[str, Any]) -> object:
+        """Say where an order stands."""
+        job_id = str(params.get("job_id", ""))
+        found = self._supervisor.job(job_id)
+        if found is None:
+            raise UpholdError(
+                f"no order under way has the id '{job_id}'.",
+                code="UPH_JOB_UNKNOWN",
+                remedy="Finished ones are listed by: uphold jobs",
+                exit_code=5,
+            )
+        return plain(found.row)
+
+    def subscribe(self, params: Mapping[str, Any]) -> tuple[object, AsyncIterator[bytes]]:
+        """Stream events from a number on (from now: null)."""
+        from_seq = params.get("from_seq")
+        names = params.get("names")
+        wanted = None if not names else {worker_of(str(name)) for name in names}
+        after = self._supervisor.last_seq if from_seq is None else int(from_seq) - 1
+        return {"seq": self._supervisor.last_seq}, self._events(after, wanted)
+
+    async def _events(self, after: int, wanted: set[str] | None) -> AsyncIterator[bytes]:
+        live = self._supervisor.subscribe()
+        redactor = self._redactor()
+        try:
+            # What was before comes from the journal, what comes meanwhile waits in `live`.
+            while after < self._supervisor.last_seq:
+                page = await self._journal.events(after=after, limit=500)
+                if not page:
+                    break
+                for each in page:
+                    if _concerns(each, wanted):
+                        yield encode_line({"event": redactor.value(each)})
+                last = page[-1]["seq"]
+                assert isinstance(last, int)
+                after = last
+            async for recorded in live:
+                if recorded.seq <= after:
+                    continue
+                view = envelope(recorded)
+                if _concerns(view, wanted):
+                    yield encode_line({"event": redactor.value(view)})
+        finally:
+            live.close()
+
+    async def _outcome(self, job: Job, params: Mapping[str, Any]) -> dict[str, object]:
+        if not params.get("wait", True):
+            return {"schema": 1, "job_id": job.row.id, "results": []}
+        limit = params.get("timeout")
+        if limit is None:
+            limit = longest_grace(self._supervisor.snapshot().declaration) + _PATIENCE
+        try:
+            results = await asyncio.wait_for(asyncio.shield(job.done), float(limit))
+        except TimeoutError:
+            raise UpholdError(
+                f"{job.row.id} has not come true within {float(limit):g} s; it goes on.",
+                code="UPH_ORDER_TIMEOUT",
+                remedy=f"See where it stands: uphold jobs; uphold why {job.row.target or ''}",
+            ) from None
+        return {
+            "schema": 1,
+            "job_id": job.row.id,
+            "results": self._redactor().value([plain(each) for each in results]),
+        }
+
+    def _known(self, name: str) -> str:
+        """Let pass the name of a worker or slot; anything else is an error with the nearest."""
+        snapshot = self._supervisor.snapshot()
+        known = snapshot.declaration.workers
+        if name in known or name in snapshot.observed.slots or name in snapshot.observed.by_worker:
+            return name
+        entry = known.get(worker_of(name))
+        if entry is not None and name in entry.slots():
+            return name
+        raise _refused(unknown(name, known))
+
+
+def wish_of(params: Mapping[str, Any]) -> Wish:
+    """Read a wish from a request; what cannot be understood is a usage error."""
+    verb = str(params.get("verb", ""))
+    names = tuple(str(name) for name in params.get("names") or ())
+    if verb in ("pause", "resume") and not names:
+        return orders.PauseSupervisor() if verb == "pause" else orders.ResumeSupervisor()
+    if not names:
+        raise _misused(f"'{verb}' needs the name of a worker.")
+    if verb == "scale":
+        replicas = params.get("replicas")
+        if not isinstance(replicas, int) or isinstance(replicas, bool):
+            raise _misused("'scale' needs a whole number of slots.")
+        return orders.ScaleWorker(name=names[0], replicas=replicas)
+    if verb == "signal":
+        return orders.SignalWorkers(names=names, signal=_signal_name(params.get("signal")))
+    wish = _WISHES.get(verb)
+    if wish is None:
+        raise _misused(f"there is no order '{verb}'.")
+    made: Wish = wish(names=names)
+    return made
+
+
+def _signal_name(given: object) -> str:
+    from signal import Signals  # noqa: PLC0415 - the names only, when somebody sends one
+
+    text = str(given or "").upper().removeprefix("SIG")
+    if text.isdecimal():
+        try:
+            return Signals(int(text)).name.removeprefix("SIG")
+        except ValueError:
+            raise _misused(f"there is no signal {text}.") from None
+    if f"SIG{text}" not in Signals.__members__:
+        raise _misused(f"there is no signal '{given}'.")
+    return text
+
+
+def _authorship(params: Mapping[str, Any]) -> dict[str, Any]:
+    label = params.get("label")
+    if label is not None and not is_label(str(label)):
+        raise UpholdError(
+            "a label has at most 100 letters, digits, spaces, hyphens and underscores.",
+            code="UPH_LABEL_INVALID",
+            exit_code=EXIT_USAGE,
+        )
+    return {
+        "author": str(params.get("author") or "unknown")[:200],
+        "reason": str(params.get("reason") or "")[:1000],
+        "label": None if label is None else str(label),
+    }
+
+
+def _taken(answer: Job | Refusal) -> Job:
+    if isinstance(answer, Refusal):
+        raise _refused(answer)
+    return answer
+
+
+def _refused(refusal: Refusal) -> UpholdError:
+    return UpholdError(
+        refusal.message, code=refusal.code, remedy=refusal.remedy, exit_code=refusal.exit_code
+    )
+
+
+def _misused(message: str) -> UpholdError:
+    return UpholdError(message, code="UPH_ORDER_INVALID", exit_code=EXIT_USAGE)
+
+
+def _change_view(change: Change) -> dict[str, object]:
+    return {
+        "name": change.name,
+        "action": change.action,
+        "reason": change.reason,
+        "keys": list(change.keys),
+    }
+
+
+def _concerns(event: Mapping[str, Any], wanted: set[str] | None) -> bool:
+    return wanted is None or event["entity_id"] in wanted or event["type"] == "gap"
+
+
+def _hide(row: dict[str, Any], redactor: Redactor) -> None:
+    """Take secrets out of the two fields of a row that may quote what a worker was given."""
+    if row["last_error"] is not None:
+        row["last_error"] = redactor.value(row["last_error"])
+    if row["state"] != "running":
+        row["why"] = redactor.text(row["why"])

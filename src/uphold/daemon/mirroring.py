@@ -1,0 +1,55 @@
+"""Keeps runtime.json in step with the snapshot, for people and scripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.health import slot_health
+from uphold.core.times import utc_or_none
+from uphold.wire.overrides import encode_override
+from uphold.wire.views import fault_view
+
+if TYPE_CHECKING:
+    from uphold.core.statuses import SlotStatus
+    from uphold.engine.snapshots import Snapshot
+
+RESTRAINT: Final = 20
+"""Writing may take at most one part in so many of the time."""
+
+
+def runtime_view(
+    snapshot: Snapshot, supervisor: dict[str, object], stopped_at: float | None = None
+) -> dict[str, object]:
+    """Give the content of runtime.json: fixed keys in a fixed order."""
+    running = stopped_at is None
+    overrides = {
+        name: text
+        for name, entry in snapshot.declaration.workers.items()
+        if (text := encode_override(entry.override)) is not None
+    }
+    return {
+        "running": running,
+        "pid": supervisor["pid"] if running else None,
+        "started_at": supervisor["started_at"],
+        "stopped_at": utc_or_none(stopped_at),
+        "last_error": snapshot.last_error,
+        "supervisor": supervisor,
+        "workers": {slot: _slot_view(status) for slot, status in snapshot.observed.slots.items()},
+        "overrides": overrides,
+    }
+
+
+def _slot_view(status: SlotStatus) -> dict[str, object]:
+    identity = status.identity
+    return {
+        "state": str(status.state),
+        "health": str(slot_health(status)),
+        "pid": None if identity is None else identity.pid,
+        "last_heartbeat": utc_or_none(status.proved_wall),
+        "last_error": fault_view(status.error),
+        "restarts": status.restarts,
+        "generation": status.generation,
+        "start_ticks": None if identity is None else identity.start_ticks,
+        "boot_id": None if identity is None else identity.boot_id,
+        "since": utc_or_none(status.since_wall),
+    }

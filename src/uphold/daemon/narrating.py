@@ -1,0 +1,96 @@
+"""Events as log lines: what an operator reads in runtime.log and supervisor.log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from uphold.core import events
+from uphold.core.absorbing import describe_exit
+from uphold.core.names import worker_of
+from uphold.host.logbooks import Level
+from uphold.wire.envelopes import severity
+
+if TYPE_CHECKING:
+    from uphold.core.events import Recorded, SlotFact
+    from uphold.host.logbooks import Logbook
+    from uphold.ports.logs import Log
+
+_LEVELS: Final = {"info": "INFO", "warning": "WARNING", "error": "ERROR"}
+
+
+class BookLog:
+    """The engine's log, kept in the logbook."""
+
+    def __init__(self, book: Logbook) -> None:
+        self._book = book
+
+    def write(  # noqa: PLR0913 - the fixed keys of a log record, by name
+        self,
+        level: str,
+        event: str,
+        message: str,
+        *,
+        worker: str | None = None,
+        task_id: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Write one record into both logs."""
+        self._book.write(
+            Level[level], message, event=event, worker=worker, task_id=task_id, label=label
+        )
+
+
+def narrate(recorded: Recorded, log: Log) -> None:
+    """Write one event into the log. A change of state is told by the fact that caused it."""
+    event = recorded.event
+    if isinstance(event, events.StateChanged):
+        return
+    level = _LEVELS.get(severity(event), "INFO")
+    if isinstance(event, events.Note):
+        worker = event.entity_id if event.entity_type == "worker" else None
+        label = event.payload.get("label")
+        log.write(
+            level,
+            event.type,
+            _note(event),
+            worker=worker,
+            task_id=event.entity_id if event.entity_type == "order" else None,
+            label=None if label is None else str(label),
+        )
+        return
+    log.write(level, event.TYPE, _sentence(event), worker=worker_of(event.slot))
+
+
+def _sentence(event: SlotFact) -> str:  # noqa: C901 - one arm for each fact
+    slot = event.slot
+    match event:
+        case events.StartBegun():
+            return f"starting {slot}, generation {event.generation}: {event.why}"
+        case events.Started():
+            return f"{slot} runs as pid {event.identity.pid}"
+        case events.Adopted():
+            return f"{slot} was found alive as pid {event.identity.pid} and is watched again"
+        case events.StartFailed() | events.StopFailed():
+            return f"{slot}: {event.fault.message}"
+        case events.Exited():
+            left = "; its tree is being seen off" if event.left_overs else ""
+            return f"{slot} {describe_exit(event.exit)}{left}"
+        case events.StopBegun():
+            return f"stopping {slot}: {event.why}"
+        case events.KillBegun():
+            return f"{slot} did not stop within its grace: forced with SIGKILL"
+        case events.Gone():
+            return f"{slot} is gone ({event.proof})"
+        case events.WaitBegun() | events.GaveUp() | events.Rested():
+            return f"{slot}: {event.why}"
+        case events.Forgotten():
+            return f"{slot} is no longer declared"
+        case events.Pardoned():
+            return f"{slot}: failures and counters cleared"
+        case events.Amended():
+            return f"{slot} goes on under changed terms"
+
+
+def _note(event: events.Note) -> str:
+    parts = [f"{key}={value}" for key, value in event.payload.items() if value not in (None, "")]
+    return f"{event.entity_id} {' '.join(parts)}".strip()

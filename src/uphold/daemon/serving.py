@@ -1,0 +1,313 @@
+"""The life of a supervisor process, from the lock to its release.
+
+Ownership comes first and goes last: config, lock, journal, engine, socket; and back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from uphold.config.loading import load
+from uphold.config.revisions import FileConfig
+from uphold.config.watching import ConfigWatch
+from uphold.control.server import ControlServer, error_view
+from uphold.core import orders
+from uphold.core.events import Note
+from uphold.core.specs import Kind
+from uphold.core.times import utc_text
+from uphold.daemon.companions import PumpLink, pump_spec
+from uphold.daemon.methods import Methods
+from uphold.daemon.mirroring import RESTRAINT, runtime_view
+from uphold.daemon.narrating import BookLog, narrate
+from uphold.drivers.process import ProcessDriver
+from uphold.engine.supervisor import Supervisor, Surroundings
+from uphold.errors import AlreadyRunning, ConfigInvalid, UpholdError
+from uphold.host.clock import MachineClock, boot_id
+from uphold.host.files import make_private_folder, refuse_network_filesystem
+from uphold.host.locks import HomeLock, Owner, Standing, read_owner
+from uphold.host.logbooks import Logbook
+from uphold.host.mirrors import RuntimeMirror
+from uphold.journal.rows import Owner as JournalOwner
+from uphold.journal.writing import open_journal
+from uphold.version import __version__
+from uphold.wire.frames import encode_line
+from uphold.wire.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from uphold.host.homes import Home
+    from uphold.host.processes.birth import Birthright
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a supervisor process was told to run."""
+
+    home: Home
+    config: str
+    foreground: bool
+    ready_fd: int | None
+    birthright: Birthright
+    environ: dict[str, str]
+
+
+def prepare(home: Home) -> None:
+    """Make the folders of a home, for the owner alone, on a disk that can lock."""
+    refuse_live_owner(home)
+    make_private_folder(home.path)
+    refuse_network_filesystem(home.path)
+    for folder in (home.slots, home.run, home.logs):
+        make_private_folder(folder)
+
+
+def refuse_live_owner(home: Home) -> None:
+    """Say at once that a supervisor runs here, before anything is touched."""
+    found = read_owner(home)
+    if found.standing is Standing.RUNNING:
+        raise AlreadyRunning(
+            f"a supervisor already owns {home.path}: {found.owner}.",
+            remedy="uphold status shows it; uphold stop ends it.",
+        )
+
+
+async def serve(launch: Launch) -> int:
+    """Own the home and keep what is declared running, until told to end."""
+    clock = MachineClock()
+    home = launch.home
+    refuse_live_owner(home)
+    config = FileConfig(launch.config, launch.environ)
+    prepare(home)
+    began = clock.now()
+    last = read_owner(home).owner
+    owner = Owner.this_process(
+        last.supervisor_id if last else str(uuid4()),
+        began.wall,
+        {"config": launch.config, "version": __version__},
+    )
+    lock = HomeLock.take(home, owner)
+    try:
+        return await _serve_owned(launch, clock, config, owner)
+    finally:
+        lock.release(clock.now().wall)
+
+
+async def _serve_owned(
+    launch: Launch, clock: MachineClock, config: FileConfig, owner: Owner
+) -> int:
+    home = launch.home
+    name = config.current.settings.supervisor.name
+    async with AsyncExitStack() as stack:
+        journal, rescued = open_journal(
+            home.journal,
+            boot_id=boot_id(),
+            owner=JournalOwner(
+                name=name, hostname=owner.host, pid=owner.pid, id=owner.supervisor_id
+            ),
+            now=clock.now().wall,
+        )
+        stack.push_async_callback(journal.close)
+        book = Logbook(home.logs, wall=lambda: clock.now().wall)
+        stack.callback(book.close)
+        log = BookLog(book)
+        link = PumpLink(home)
+        stack.callback(link.close)
+        link.settle(config.current.settings.workers)
+        driver = ProcessDriver(
+            home,
+            clock,
+            on_fifo=link.add,
+            inherited=launch.environ,
+            nofile=launch.birthright.nofile,
+        )
+        driver.subscribe(link.hear)
+        supervisor = Supervisor(
+            config,
+            Surroundings(
+                clock=clock,
+                journal=journal,
+                drivers={Kind.PROCESS: driver},
+                new_nonce=lambda: secrets.token_hex(16),
+                log=log,
+                boot_id=boot_id(),
+                companions=(pump_spec(home),),
+                strays=driver.find_strays,
+            ),
+        )
+
+        def about() -> dict[str, object]:
+            snapshot = supervisor.snapshot()
+            return {
+                "id": owner.supervisor_id,
+                "name": name,
+                "ownership": "running",
+                "status": str(snapshot.status),
+                "health": str(snapshot.health),
+                "pid": owner.pid,
+                "started_at": utc_text(owner.since),
+                "stopped_at": None,
+                "version": snapshot.version,
+                "last_error": snapshot.last_error or supervisor.trouble,
+                "home": str(home.path),
+                "config": launch.config,
+                "uphold": __version__,
+            }
+
+        mirror = RuntimeMirror(home.runtime)
+        stack.callback(mirror.close)
+        news = supervisor.subscribe()
+        stories = asyncio.create_task(_tell_stories(news, log), name="log")
+        methods = Methods(
+            supervisor=supervisor,
+            config=config,
+            read=lambda: load(launch.config, environ=launch.environ),
+            clock=clock,
+            journal=journal,
+            about=about,
+            redactor=_Redactors(config).current,
+        )
+        server = ControlServer(home.path, methods.table(), methods.streams())
+        await supervisor.start()
+        await server.open()
+        stack.push_async_callback(server.close)
+        if rescued:
+            await supervisor.tell(_rescue_note(rescued))
+        helpers = [
+            asyncio.create_task(_follow_config(config, supervisor, link, clock), name="config"),
+            asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
+        ]
+        _listen_to_signals(supervisor, config)
+        _say_ready(launch.ready_fd, owner.pid)
+        code = await supervisor.wait()
+        for task in helpers:
+            task.cancel()
+        await asyncio.wait({*helpers, stories}, timeout=2.0)
+        stories.cancel()
+        final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
+        mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
+        return code
+
+
+class _Redactors:
+    """The redactor for the configuration in force; made anew when that changes."""
+
+    def __init__(self, config: FileConfig) -> None:
+        self._config = config
+        self._made: tuple[int, Redactor] = (-1, Redactor())
+
+    def current(self) -> Redactor:
+        revision = self._config.current
+        if self._made[0] != revision.version:
+            self._made = (revision.version, Redactor(revision.settings.secrets))
+        return self._made[1]
+
+
+async def _tell_stories(news: Any, log: BookLog) -> None:
+    async for recorded in news:
+        narrate(recorded, log)
+
+
+async def _follow_config(
+    config: FileConfig, supervisor: Supervisor, link: PumpLink, clock: MachineClock
+) -> None:
+    """Pick up edits by themselves. A wrong file is told of once, and nothing changes."""
+    config.subscribe(lambda revision: link.settle(revision.settings.workers))
+    async for _ in ConfigWatch(config, clock).changes():
+        await reload(config, supervisor)
+
+
+async def reload(config: FileConfig, supervisor: Supervisor) -> None:
+    """Read the file again; if it is wrong, say so and go on with the old one."""
+    try:
+        await asyncio.to_thread(config.reload)
+    except ConfigInvalid as error:
+        await supervisor.tell(
+            Note(
+                type="config.refused",
+                entity_type="config",
+                entity_id=config.path,
+                payload={
+                    "error": error.message,
+                    "problems": [str(problem) for problem in error.problems],
+                },
+                severity="error",
+            )
+        )
+
+
+async def _reflect(
+    supervisor: Supervisor,
+    mirror: RuntimeMirror,
+    about: Callable[[], dict[str, object]],
+    clock: MachineClock,
+) -> None:
+    """Keep runtime.json in step, without letting it cost more than a small share of the time."""
+    changes = supervisor.subscribe(1)
+    shown = -1
+    while True:
+        if supervisor.snapshot().version != shown:
+            shown = supervisor.snapshot().version
+            before = clock.now().mono
+            mirror.show(runtime_view(supervisor.snapshot(), about()))
+            await clock.sleep(max(0.05, RESTRAINT * (clock.now().mono - before)))
+        else:
+            await anext(changes, None)
+
+
+def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[object]] = set()
+
+    def begin(work: Any) -> None:
+        task = loop.create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def end(name: str) -> None:
+        keep = config.current.settings.supervisor.on_exit == "keep"
+        wish = orders.ShutDown(keep_workers=keep)
+        begin(supervisor.submit(supervisor.order(wish, author=name, origin="signal")))
+
+    loop.add_signal_handler(signal.SIGTERM, end, "SIGTERM")
+    loop.add_signal_handler(signal.SIGINT, end, "SIGINT")
+    loop.add_signal_handler(signal.SIGHUP, lambda: begin(reload(config, supervisor)))
+
+
+def _say_ready(descriptor: int | None, pid: int) -> None:
+    if descriptor is not None:
+        _say(descriptor, {"ready": True, "pid": pid})
+
+
+def say_error(descriptor: int | None, error: UpholdError) -> None:
+    """Tell whoever started us why we do not run."""
+    if descriptor is not None:
+        _say(descriptor, {"error": error_view(error)})
+    else:
+        sys.stderr.write(f"uphold: {error.message}\n{error.remedy}\n")
+
+
+def _say(descriptor: int, message: dict[str, object]) -> None:
+    try:
+        os.write(descriptor, encode_line(message))
+    except OSError:
+        return  # they no longer listen
+    finally:
+        os.close(descriptor)
+
+
+def _rescue_note(rescued: str) -> Note:
+    return Note(
+        type="journal.rescued",
+        entity_type="supervisor",
+        entity_id="journal",
+        payload={"error": rescued},
+        severity="error",
+    )

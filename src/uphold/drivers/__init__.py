@@ -1,0 +1,1 @@
+"""Whoever makes one kind of worker happen, each against the contract in `uphold.ports.drivers`."""

@@ -1,0 +1,298 @@
+"""The process driver: one operating system process tree for each slot.
+
+At most one live tree per slot, ever. What happens is reported as facts; when to start and stop
+is decided by whoever asks. Starting, watching, finding again and ending each have a module here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal as signals
+from typing import TYPE_CHECKING
+
+from uphold.core.events import Adopted, Gone
+from uphold.core.names import slot_name, worker_of
+from uphold.core.specs import StopRule, WorkerSpec
+from uphold.core.statuses import Exit
+from uphold.drivers.emptying import PROOF, Emptier
+from uphold.drivers.finding import Finder, Lead, Verdict
+from uphold.drivers.launching import Launcher
+from uphold.drivers.listeners import Listeners
+from uphold.drivers.runs import Run
+from uphold.drivers.starting import SLICE, Starter
+from uphold.drivers.watching import Watch
+from uphold.errors import HostFailure
+from uphold.host.processes import Process
+from uphold.host.processes.containment import Ending
+from uphold.host.processes.outputs import Outputs
+from uphold.host.processes.scanning import Scanner
+from uphold.host.processes.slotlocks import read_record
+from uphold.ports.drivers import Launch, Sighting, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from uphold.host.homes import Home
+    from uphold.ports.clocks import Clock
+    from uphold.ports.drivers import Listener
+
+
+class ProcessDriver:
+    """Makes workers of kind `process` happen, on the running asyncio loop."""
+
+    def __init__(
+        self,
+        home: Home,
+        clock: Clock,
+        *,
+        on_fifo: Callable[[str], None] | None = None,
+        inherited: Mapping[str, str] | None = None,
+        nofile: tuple[int, int] | None = None,
+    ) -> None:
+        """Pass on parts of the environment `inherited` (our own by default).
+
+        `nofile` is the limit on open files that workers are given: what `birth()` found.
+        `on_fifo` is called with a slot whenever a FIFO for its output was made.
+        """
+        environment = dict(os.environ if inherited is None else inherited)
+        self._home = home
+        self._clock = clock
+        self._facts = Listeners()
+        self._specs: dict[str, WorkerSpec] = {}
+        self._outputs = Outputs(home, on_fifo)
+        self._launcher = Launcher(self._outputs, environment, nofile)
+        self.scanner = Scanner()
+        self._finder = Finder(home, clock, self.scanner)
+        emptier = Emptier(home, clock, self.scanner, self._facts.tell)
+        self._watch = Watch(home, clock, self._facts, emptier)
+        self._starter = Starter(
+            home,
+            clock,
+            facts=self._facts,
+            watch=self._watch,
+            launcher=self._launcher,
+            finder=self._finder,
+            emptier=emptier,
+        )
+
+    def add(self, spec: WorkerSpec) -> None:
+        """Learn about a worker."""
+        self._specs[spec.name] = spec
+
+    def remove(self, name: str) -> None:
+        """Forget a worker; a slot of it that still lives is kept in sight."""
+        self._specs.pop(name, None)
+        runs = self._watch.runs
+        for slot in [slot for slot in runs if worker_of(slot) == name and runs[slot].over]:
+            del runs[slot]
+            self._outputs.release(slot)
+
+    async def start(self, launch: Launch, deadline: float | None = None) -> None:
+        """Start one slot; `deadline` is an instant of the monotonic clock."""
+        await self.start_all((launch,), deadline)
+
+    async def start_all(self, launches: Sequence[Launch], deadline: float | None = None) -> None:
+        """Start these slots in slices, so that the loop keeps answering."""
+        self._watch.begin()
+        await self._starter.start_all(launches, deadline)
+
+    async def stop(self, slot: str, how: StopRule) -> None:
+        """Ask a slot to end: its stop command if it has one, then the signal to its group."""
+        run = await self._run_to_end(slot)
+        if run is None or run.process is None:
+            return
+        run.stopping = True
+        if how.command:
+            self._watch.task(self._stop_by_command(run, run.process, how), f"stop {slot}")
+        else:
+            _ask_to_end(run.process, how)
+
+    async def kill(self, slot: str) -> None:
+        """End the whole tree of a slot."""
+        run = await self._run_to_end(slot)
+        if run is None or run.process is None:
+            return
+        run.stopping = True
+        run.process.send(signals.SIGKILL)
+        self._watch.empty(run)
+
+    def signal(self, slot: str, signal: str) -> bool:
+        """Send a signal to the main process; False if there is none."""
+        number = signal_number(signal)
+        run = self._watch.runs.get(slot)
+        return run is not None and run.process is not None and run.process.send(number)
+
+    async def adopt(self, traces: Sequence[Trace]) -> None:
+        """Find these again: first by what is recorded, the rest with one look at all processes."""
+        self._watch.begin()
+        unsure = []
+        began = self._clock.now().mono
+        for trace in traces:
+            run = self._watch.runs.get(trace.slot)
+            if run is not None and not run.over:
+                self._confirm(run)
+                continue
+            lead = self._finder.follow(trace)
+            if lead.process is not None and lead.process.alive():
+                self._take_in(lead, lead.process)
+            else:
+                unsure.append(lead)
+            if self._clock.now().mono - began > SLICE:
+                await asyncio.sleep(0)
+                began = self._clock.now().mono
+        verdicts = await self._finder.sort_out(unsure)
+        await asyncio.gather(*(self._conclude(verdict) for verdict in verdicts))
+
+    async def find_strays(self, known_slots: Collection[str]) -> Sequence[Trace]:
+        """Find slots of this home that live although no trace tells of them."""
+        return await self._finder.strays(known_slots)
+
+    def state(self, slot: str) -> Sighting:
+        """Look at one slot; KeyError for one it never heard of."""
+        run = self._watch.runs.get(slot)
+        if run is not None:
+            return _sighting(run)
+        if slot not in self._declared():
+            raise KeyError(slot)
+        return Sighting(slot=slot, generation=0, connected=False, info={})
+
+    def states(self) -> Mapping[str, Sighting]:
+        """Look at all slots."""
+        unseen = {
+            slot: Sighting(slot=slot, generation=0, connected=False, info={})
+            for slot in self._declared()
+        }
+        return unseen | {slot: _sighting(run) for slot, run in self._watch.runs.items()}
+
+    def subscribe(self, listener: Listener) -> None:
+        """Send every fact to this listener from now on."""
+        self._facts.add(listener)
+
+    def unsubscribe(self, listener: Listener) -> None:
+        """Send it no more."""
+        self._facts.remove(listener)
+
+    async def close(self) -> None:
+        """Let go of everything held; workers live on."""
+        await self._watch.close()
+        self._outputs.close()
+
+    def _declared(self) -> list[str]:
+        return [
+            slot_name(spec.name, index + 1)
+            for spec in self._specs.values()
+            for index in range(spec.replicas)
+        ]
+
+    async def _run_to_end(self, slot: str) -> Run | None:
+        """Give the run that is to end; if nothing of it runs, see to its Gone and give None."""
+        run = self._watch.runs.get(slot)
+        if run is None:
+            await self.adopt((self._recorded(slot),))
+            return self._watch.runs[slot]
+        if not run.over:
+            return run
+        if run.nonces:
+            # Its end was proved by a free lock only, which is not enough to call it stopped.
+            self._watch.empty(run)
+        else:
+            self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=PROOF))
+        return None
+
+    def _recorded(self, slot: str) -> Trace:
+        record = read_record(self._home.slot_lock(slot))
+        return Trace(
+            slot=slot,
+            generation=0 if record is None else record.generation,
+            nonce="" if record is None else record.nonce,
+            identity=None if record is None else record.identity,
+            spec=self._specs.get(worker_of(slot)) or WorkerSpec(name=worker_of(slot)),
+        )
+
+    async def _stop_by_command(self, run: Run, main: Process, how: StopRule) -> None:
+        """Run the stop command, then signal whatever it did not end."""
+        try:
+            command = self._launcher.run_beside(run.slot, main, run.spec, how.command)
+        except (HostFailure, OSError) as cause:
+            context = {"message": f"the stop command of {run.slot} failed", "exception": cause}
+            asyncio.get_running_loop().call_exception_handler(context)
+        else:
+            try:
+                if not await self._watch.wait(command, how.grace):
+                    command.send_group(signals.SIGKILL)
+                    await self._watch.wait(command, 1.0)
+            finally:
+                command.close()
+        if main.alive():
+            _ask_to_end(main, how)
+
+    async def _conclude(self, verdict: Verdict) -> None:
+        lead = verdict.lead
+        if verdict.process is not None:
+            self._take_in(lead, verdict.process)
+            return
+        trace = lead.trace
+        run = Run(trace.slot, lead.generation, trace.spec, nonces=lead.nonces, adopted=True)
+        self._watch.runs[trace.slot] = run
+        ending = Ending()
+        if lead.process is not None:
+            ending = await self._watch.exit_of(lead.process)
+            lead.process.close()
+        run.exit = Exit(code=ending.code, signal=ending.signal, at=self._clock.now().wall)
+        # An intent that never became a process has no exit to tell of.
+        run.exit_told = trace.identity is None and lead.process is None
+        if verdict.left_overs:
+            self._watch.empty(run)
+            return
+        run.nonces = ()
+        proof = PROOF if lead.nonces else "the machine has restarted since it ran"
+        told = None if run.exit_told else run.exit
+        self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=proof, exit=told))
+
+    def _confirm(self, run: Run) -> None:
+        """Answer for a slot that is in sight already; what is ending tells of itself."""
+        if run.process is not None and run.process.alive() and not run.stopping:
+            identity = run.process.identity
+            self._facts.tell(Adopted(slot=run.slot, generation=run.generation, identity=identity))
+
+    def _take_in(self, lead: Lead, process: Process) -> None:
+        trace = lead.trace
+        nonces = tuple(dict.fromkeys((process.identity.nonce, *lead.nonces)))
+        run = Run(trace.slot, lead.generation, trace.spec, nonces=nonces, process=process)
+        run.adopted = True
+        if trace.spec.logs.mode != "file":
+            self._outputs.keep(trace.slot)
+        self._watch.hold(run, process)
+        self._facts.tell(
+            Adopted(slot=run.slot, generation=run.generation, identity=process.identity)
+        )
+
+
+def signal_number(name: str) -> int:
+    """Give the number of a signal: `TERM`, `SIGTERM` or `15`."""
+    if name.isdigit() and int(name) in signals.valid_signals():
+        return int(name)
+    try:
+        return signals.Signals[name if name.startswith("SIG") else f"SIG{name}"]
+    except KeyError:
+        raise HostFailure(
+            f"there is no signal '{name}' on this machine.",
+            code="UPH_SIGNAL_UNKNOWN",
+            remedy="kill -l lists them; write TERM, HUP, USR1 and so on.",
+        ) from None
+
+
+def _ask_to_end(main: Process, how: StopRule) -> None:
+    """Signal the group, of which the main process is the leader, and wake whoever is stopped."""
+    for number in (signal_number(how.signal), signals.SIGCONT):
+        if not main.send_group(number):
+            main.send(number)
+
+
+def _sighting(run: Run) -> Sighting:
+    process = run.process
+    if process is None or run.exit is not None or not process.alive():
+        return Sighting(slot=run.slot, generation=run.generation, connected=False, info={})
+    known = {"pid": process.identity.pid, "adopted": run.adopted}
+    return Sighting(slot=run.slot, generation=run.generation, connected=True, info=known)

@@ -1,0 +1,65 @@
+"""What the process driver knows about one slot while it, or something of it, lives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from uphold.core.specs import WorkerSpec
+    from uphold.core.statuses import Exit, Identity
+    from uphold.host.processes import Process
+
+_REMEMBERED: Final = 16
+"""Earlier runs whose end was proved by a free lock only; a verified stop looks for them too."""
+
+
+class Run:
+    """One run of a slot: its main process, and how far its end has come."""
+
+    __slots__ = (
+        "adopted",
+        "emptying",
+        "exit",
+        "exit_told",
+        "generation",
+        "main",
+        "nonces",
+        "process",
+        "slot",
+        "spec",
+        "stopping",
+    )
+
+    def __init__(  # noqa: PLR0913 - what a run is
+        self,
+        slot: str,
+        generation: int,
+        spec: WorkerSpec,
+        *,
+        nonces: tuple[str, ...],
+        process: Process | None = None,
+        adopted: bool = False,
+    ) -> None:
+        self.slot = slot
+        self.generation = generation
+        self.spec = spec
+        self.nonces = nonces[:_REMEMBERED]
+        """Its own first, then those of earlier runs that no full look has cleared."""
+        self.process = process
+        """The main process while it is held."""
+        self.main: Identity | None = None if process is None else process.identity
+        """Whom the session belongs to, as long as that is fresh knowledge."""
+        self.adopted = adopted
+        self.stopping = False
+        """Somebody asked for its end: it counts as ended only when verified empty."""
+        self.exit: Exit | None = None
+        self.exit_told = False
+        self.emptying: asyncio.Task[None] | None = None
+        """Ends what is left of the slot and reports when nothing is."""
+
+    @property
+    def over(self) -> bool:
+        """Tell whether nothing of it is held or being ended."""
+        return self.process is None and self.emptying is None

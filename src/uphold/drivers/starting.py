@@ -1,0 +1,209 @@
+"""May this slot be started now? Only with its lock in our hands and its last run known to be gone.
+
+A slot whose last run lives is taken in instead; nothing is ever started beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.events import Adopted, Started, StartFailed
+from uphold.core.statuses import Fault
+from uphold.drivers.launching import Launcher, start_failed
+from uphold.drivers.runs import Run
+from uphold.errors import HostFailure
+from uphold.host.clock import boot_id
+from uphold.host.processes import Process, find
+from uphold.host.processes.slotlocks import SlotLock, read_record
+from uphold.ports.drivers import Launch, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from uphold.drivers.emptying import Emptier
+    from uphold.drivers.finding import Finder
+    from uphold.drivers.listeners import Listeners
+    from uphold.drivers.watching import Watch
+    from uphold.host.homes import Home
+    from uphold.ports.clocks import Clock
+
+SLOT_HELD: Final = "UPH_SLOT_HELD"
+START_TIMEOUT: Final = "UPH_START_TIMEOUT"
+SLICE: Final = 0.01
+"""How long starting and adopting may go on before the loop gets its turn."""
+_PATIENCE: Final = 3.0
+_STEP: Final = 0.05
+
+
+class Starter:
+    """Starts slots, each exactly once."""
+
+    def __init__(  # noqa: PLR0913 - introduces those who do the parts
+        self,
+        home: Home,
+        clock: Clock,
+        *,
+        facts: Listeners,
+        watch: Watch,
+        launcher: Launcher,
+        finder: Finder,
+        emptier: Emptier,
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._facts = facts
+        self._watch = watch
+        self._launcher = launcher
+        self._finder = finder
+        self._emptier = emptier
+
+    async def start_all(self, launches: Sequence[Launch], deadline: float | None) -> None:
+        """Start these; those that must wait for something do not keep the others waiting."""
+        waiting = []
+        began = self._clock.now().mono
+        for launch in launches:
+            if self._is_late(deadline):
+                self._facts.tell(_too_late(launch))
+            elif not self._start_at_once(launch):
+                waiting.append(self._start_when_free(launch, deadline))
+            if self._clock.now().mono - began > SLICE:
+                await asyncio.sleep(0)
+                began = self._clock.now().mono
+        if waiting:
+            await asyncio.gather(*waiting)
+
+    def _start_at_once(self, launch: Launch) -> bool:
+        """Start a slot that is plainly free; False if its last run must be looked into first."""
+        run = self._watch.runs.get(launch.slot)
+        if run is not None and not run.over:
+            return False
+        try:
+            lock = SlotLock.take(self._home.slot_lock(launch.slot))
+            if lock is None:
+                return False
+            try:
+                if run is None and _may_live(lock):
+                    return False
+                self._launch(launch, lock, () if run is None else run.nonces)
+            finally:
+                lock.close()
+        except (HostFailure, OSError) as cause:
+            self._facts.tell(start_failed(launch, cause))
+        return True
+
+    async def _start_when_free(self, launch: Launch, deadline: float | None) -> None:
+        limit = self._clock.now().mono + _PATIENCE
+        try:
+            while not await self._try_to_start(launch):
+                if self._clock.now().mono >= limit or self._is_late(deadline):
+                    self._facts.tell(await self._slot_held(launch))
+                    return
+                await self._clock.sleep(_STEP)
+        except (HostFailure, OSError, RuntimeError) as cause:
+            self._facts.tell(start_failed(launch, cause))
+
+    async def _try_to_start(self, launch: Launch) -> bool:
+        run = self._watch.runs.get(launch.slot)
+        if run is not None and not run.over:
+            return self._take_over_running(launch, run)
+        # The lock is in our hands before the look: whoever was just being born is visible by then.
+        lock = SlotLock.take(self._home.slot_lock(launch.slot))
+        try:
+            lead = self._finder.follow(self._last_run(launch))
+            found = lead.process if lead.process is not None and lead.process.alive() else None
+            if found is None:
+                verdict = await self._finder.look(lead)
+                if verdict is not None and verdict.left_overs:
+                    await self._emptier.end_survivors(self._as_run(launch, lead.nonces))
+                    return False
+                found = None if verdict is None else verdict.process
+            if found is not None:
+                self._take_over(launch, found, lead.nonces)
+                return True
+            if lock is None:
+                return False
+            self._launch(launch, lock, lead.nonces)
+        finally:
+            if lock is not None:
+                lock.close()
+        return True
+
+    def _take_over_running(self, launch: Launch, run: Run) -> bool:
+        """Answer a start of a slot that runs: it goes on, under the new number."""
+        if run.process is None or run.stopping or not run.process.alive():
+            return False  # it is about to be gone
+        run.generation = launch.generation
+        identity = run.process.identity
+        self._facts.tell(Adopted(slot=launch.slot, generation=launch.generation, identity=identity))
+        return True
+
+    def _take_over(self, launch: Launch, process: Process, nonces: tuple[str, ...]) -> None:
+        run = self._as_run(launch, (process.identity.nonce, *nonces), process)
+        run.adopted = True
+        self._watch.hold(run, process)
+        self._facts.tell(
+            Adopted(slot=launch.slot, generation=launch.generation, identity=process.identity)
+        )
+
+    def _launch(self, launch: Launch, lock: SlotLock, earlier: tuple[str, ...]) -> None:
+        process = self._launcher.launch(launch, lock)
+        self._watch.hold(self._as_run(launch, (launch.nonce, *earlier), process), process)
+        self._facts.tell(
+            Started(slot=launch.slot, generation=launch.generation, identity=process.identity)
+        )
+
+    def _as_run(
+        self, launch: Launch, nonces: tuple[str, ...], process: Process | None = None
+    ) -> Run:
+        unique = tuple(dict.fromkeys(nonces))
+        return Run(launch.slot, launch.generation, launch.spec, nonces=unique, process=process)
+
+    def _last_run(self, launch: Launch) -> Trace:
+        """Read what the slot's own file says about its last run."""
+        record = read_record(self._home.slot_lock(launch.slot))
+        return Trace(
+            slot=launch.slot,
+            generation=0 if record is None else record.generation,
+            nonce="" if record is None else record.nonce,
+            identity=None if record is None else record.identity,
+            spec=launch.spec,
+        )
+
+    async def _slot_held(self, launch: Launch) -> StartFailed:
+        record = read_record(self._home.slot_lock(launch.slot))
+        run = self._as_run(launch, () if record is None else (record.nonce,))
+        names = ", ".join(str(found) for found in await self._emptier.survivors(run) if found.pid)
+        message = (
+            f"{launch.slot} was not started: its slot is still held by "
+            f"{names or 'a process that cannot be seen'}."
+        )
+        return _start_failed(launch, SLOT_HELD, message)
+
+    def _is_late(self, deadline: float | None) -> bool:
+        return deadline is not None and self._clock.now().mono >= deadline
+
+
+def _may_live(lock: SlotLock) -> bool:
+    """Tell whether the last run, which no longer holds its lock, may live all the same."""
+    record = lock.read()
+    if record is None or record.boot_id != boot_id():
+        return False
+    if record.identity is None:
+        return True
+    process = find(record.identity)
+    if process is None:
+        return False
+    alive = process.alive()
+    process.close()
+    return alive
+
+
+def _too_late(launch: Launch) -> StartFailed:
+    message = f"{launch.slot} was not started: the time given for it was over."
+    return _start_failed(launch, START_TIMEOUT, message)
+
+
+def _start_failed(launch: Launch, code: str, message: str) -> StartFailed:
+    fault = Fault(code=code, message=message)
+    return StartFailed(slot=launch.slot, generation=launch.generation, fault=fault)

@@ -1,0 +1,165 @@
+"""Watching main processes: their exits are noticed at once, told with what is left behind.
+
+One descriptor per process tells of its end; nothing polls where the kernel has that. Ending what
+is left is begun here and done by the `Emptier`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.events import Exited, Gone
+from uphold.core.statuses import Exit
+from uphold.drivers.emptying import PROOF, Emptier
+from uphold.drivers.listeners import Listeners
+from uphold.drivers.runs import Run
+from uphold.host.processes.containment import Ending
+from uphold.host.processes.reaping import StrangerReaper
+from uphold.host.processes.slotlocks import is_held
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from uphold.host.homes import Home
+    from uphold.host.processes import Process
+    from uphold.ports.clocks import Clock
+
+_EXIT_PATIENCE: Final = 1.9
+"""How long process 1 may take to let go of an adopted process, whose exit is known only then."""
+_FIRST_STEP: Final = 0.005
+_LONGEST_STEP: Final = 0.05
+_WATCH_STEP: Final = 0.2
+
+
+class Watch:
+    """All runs that are in sight."""
+
+    def __init__(self, home: Home, clock: Clock, facts: Listeners, emptier: Emptier) -> None:
+        self.runs: dict[str, Run] = {}
+        self._home = home
+        self._clock = clock
+        self._facts = facts
+        self._emptier = emptier
+        self._children: set[int] = set()
+        """Numbers of processes whose exit is waited for here, and taken by nobody else."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reaper: StrangerReaper | None = None
+
+    def begin(self) -> None:
+        """Take strangers in from now on; needs the running loop. Once is enough."""
+        if self._reaper is None:
+            self._reaper = StrangerReaper(self._children.__contains__)
+
+    def hold(self, run: Run, process: Process) -> None:
+        """Watch a run whose main process lives."""
+        self.runs[run.slot] = run
+        self._children.add(process.identity.pid)
+        if process.descriptor >= 0:
+            loop = asyncio.get_running_loop()
+            loop.add_reader(process.descriptor, self._ended, run, process)
+        else:
+            self.task(self._look_until_ended(run, process), f"watch {run.slot}")
+
+    def empty(self, run: Run) -> None:
+        """Begin to end whatever there is of a slot; Gone is told when nothing is left."""
+        if run.emptying is None:
+            run.emptying = self.task(self._empty(run), f"empty {run.slot}")
+
+    async def wait(self, process: Process, limit: float) -> bool:
+        """Wait for the end of a child that is no worker, and reap it; False if it outlives that."""
+        self._children.add(process.identity.pid)
+        until = self._clock.now().mono + limit
+        try:
+            while process.reap() is None:
+                if self._clock.now().mono >= until:
+                    return False
+                await self._clock.sleep(_LONGEST_STEP)
+        finally:
+            self._children.discard(process.identity.pid)
+        return True
+
+    async def exit_of(self, process: Process) -> Ending:
+        """Learn how a process ended; its parent may take a moment to let go of it."""
+        until = self._clock.now().mono + _EXIT_PATIENCE
+        step = _FIRST_STEP
+        while (ending := process.reap()) is None and self._clock.now().mono < until:
+            await self._clock.sleep(step)
+            step = min(step * 2, _LONGEST_STEP)
+        return ending or Ending()
+
+    def task(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """Have something done in the background, until it is done or we are closed."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for run in self.runs.values():
+            self._let_go(run)
+        if self._reaper is not None:
+            self._reaper.close()
+            self._reaper = None
+
+    def _ended(self, run: Run, process: Process) -> None:
+        """Note that a main process has ended; its exit may be known only a little later."""
+        # Before anything else: a descriptor that is watched must not be closed.
+        asyncio.get_running_loop().remove_reader(process.descriptor)
+        ending = process.reap()
+        if ending is None:
+            self.task(self._learn_exit(run, process), f"learn exit of {run.slot}")
+        else:
+            self._exited(run, ending)
+
+    async def _learn_exit(self, run: Run, process: Process) -> None:
+        self._exited(run, await self.exit_of(process))
+
+    async def _look_until_ended(self, run: Run, process: Process) -> None:
+        while process.alive():
+            await self._clock.sleep(_WATCH_STEP)
+        self._exited(run, process.reap() or Ending())
+
+    def _exited(self, run: Run, ending: Ending) -> None:
+        at = self._clock.now().wall
+        run.exit = Exit(code=ending.code, signal=ending.signal, at=at)
+        run.exit_told = True
+        if run.main is not None:
+            self._children.discard(run.main.pid)
+        left_overs = run.stopping or is_held(self._home.slot_lock(run.slot))
+        if left_overs:
+            self.empty(run)
+        else:
+            self._let_go(run)
+        self._facts.tell(
+            Exited(slot=run.slot, generation=run.generation, exit=run.exit, left_overs=left_overs)
+        )
+
+    async def _empty(self, run: Run) -> None:
+        await self._emptier.empty(run)
+        self._let_go(run)
+        run.emptying = None
+        run.nonces = ()
+        told = None if run.exit_told else run.exit
+        self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=PROOF, exit=told))
+
+    def _let_go(self, run: Run) -> None:
+        if run.process is None:
+            return
+        if run.process.descriptor >= 0:
+            asyncio.get_running_loop().remove_reader(run.process.descriptor)
+        self._children.discard(run.process.identity.pid)
+        run.process.close()
+        run.process = None
+        run.main = None
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (cause := task.exception()) is not None:
+            context = {"message": f"{task.get_name()} failed", "exception": cause}
+            task.get_loop().call_exception_handler(context)

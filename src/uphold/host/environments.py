@@ -1,0 +1,128 @@
+"""The environment a worker is born with, and the program its command names.
+
+Workers do not inherit what the supervisor happens to have: a short list of harmless
+variables, what was declared, and uphold's own marks. Starting them is done elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from uphold.core.names import worker_of
+from uphold.errors import HostFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from uphold.core.specs import WorkerSpec
+
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_BASE: Final = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"}
+)
+_SENSITIVE: Final = (
+    "UPHOLD_*",
+    "LD_PRELOAD",
+    "PYTHON*",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_*",
+    "LISTEN_*",
+)
+"""What changes how a program runs or whom it talks to; a wide pattern does not let it through."""
+NOT_FOUND: Final = "UPH_START_NOT_FOUND"
+NOT_EXECUTABLE: Final = "UPH_START_NOT_EXECUTABLE"
+
+
+class Account(NamedTuple):
+    """The user a worker runs as, when that is somebody else than the supervisor."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+    name: str = ""
+    home: str = "/"
+    shell: str = "/bin/sh"
+
+
+def worker_environment(
+    spec: WorkerSpec,
+    *,
+    slot: str,
+    nonce: str,
+    inherited: Mapping[str, str],
+    account: Account | None = None,
+) -> dict[str, str]:
+    """Compose the whole environment of one run."""
+    passed = dict(_passed_on(spec, inherited))
+    if account is not None and account.name:
+        _follow_user(passed, account, everything=not spec.clear_environment)
+    if not spec.clear_environment:
+        passed.setdefault("PATH", DEFAULT_PATH)
+    marks = {"UPHOLD_WORKER": worker_of(slot), "UPHOLD_SLOT": slot, "UPHOLD_NONCE": nonce}
+    if spec.team is not None:
+        marks["UPHOLD_TEAM"] = spec.team
+    return {**passed, **dict(spec.environment), **marks}
+
+
+def find_program(command: str, path: str | None, working_dir: str) -> str:
+    """Find what a command names, with the worker's own PATH and from its own folder."""
+    if "/" in command:
+        candidates = [os.path.join(working_dir, command)]  # noqa: PTH118 - on the way of each start
+    else:
+        folders = (DEFAULT_PATH if path is None else path).split(":")
+        candidates = [f"{folder or '.'}/{command}" for folder in folders]
+        candidates = [os.path.join(working_dir, name) for name in candidates]  # noqa: PTH118
+    files = []
+    for candidate in candidates:
+        if os.path.isfile(candidate):  # noqa: PTH113 - a Path for each would cost more than the look
+            if os.access(candidate, os.X_OK):
+                return candidate
+            files.append(candidate)
+    if files:
+        raise HostFailure(
+            f"'{files[0]}' is not executable.",
+            code=NOT_EXECUTABLE,
+            remedy=f"chmod +x {files[0]}, or name its interpreter in the command.",
+        )
+    raise HostFailure(_not_found(command, path, working_dir), code=NOT_FOUND)
+
+
+def _not_found(command: str, path: str | None, working_dir: str) -> str:
+    if "/" in command:
+        return f"there is no program '{command}' (looked from {working_dir})."
+    where = DEFAULT_PATH if path is None else path
+    return f"there is no program '{command}' in the worker's PATH ({where})."
+
+
+def _passed_on(spec: WorkerSpec, inherited: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    exact = {name for name in spec.pass_environment if not name.endswith("*")}
+    prefixes = [name[:-1] for name in spec.pass_environment if name.endswith("*")]
+    for name, value in inherited.items():
+        base = not spec.clear_environment and (name in _BASE or name.startswith("LC_"))
+        if base or name in exact or any(_reaches(prefix, name) for prefix in prefixes):
+            yield name, value
+
+
+def _reaches(prefix: str, name: str) -> bool:
+    """Tell whether a pattern passes a name on; a sensitive one only if the pattern is as narrow."""
+    if not name.startswith(prefix):
+        return False
+    for pattern in _SENSITIVE:
+        stem = pattern.rstrip("*")
+        if name == pattern or (pattern.endswith("*") and name.startswith(stem)):
+            return prefix.startswith(stem)
+    return True
+
+
+def _follow_user(passed: dict[str, str], account: Account, *, everything: bool) -> None:
+    """Replace what describes the supervisor's user by what describes the worker's."""
+    own = {
+        "HOME": account.home,
+        "USER": account.name,
+        "LOGNAME": account.name,
+        "SHELL": account.shell,
+    }
+    for name, value in own.items():
+        if everything or name in passed:
+            passed[name] = value

@@ -1,0 +1,231 @@
+"""The supervisor's own two logs: `runtime.log` for programs, `supervisor.log` for people.
+
+Each record is one write of one line, so that nothing waits in memory when the supervisor
+dies. A full disk costs records, which are counted, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
+from pathlib import Path
+from typing import Final
+
+from uphold.core.texts import printable
+from uphold.core.times import utc_text
+from uphold.host.files import write_all
+
+MAX_SIZE: Final = 10_000_000
+KEEP: Final = 5
+_LONGEST_MESSAGE: Final = 8 * 1024
+_WITHOUT_BLOCKING: Final = select.PIPE_BUF
+"""A pipe that is ready takes this much without making the writer wait."""
+
+
+class Level(IntEnum):
+    """How much a record matters."""
+
+    DEBUG = 10
+    INFO = 20
+    WARNING = 30
+    ERROR = 40
+    CRITICAL = 50
+
+
+class RotatingFile:
+    """A file of lines that starts anew when it is full; the earlier ones are numbered."""
+
+    def __init__(self, path: Path, *, max_size: int = MAX_SIZE, keep: int = KEEP) -> None:
+        self._path = path.absolute()
+        self._max_size = max_size
+        self._keep = keep
+        self._descriptor: int | None = None
+        self._size = 0
+
+    def write(self, line: bytes) -> None:
+        """Add one line, whole or not at all; OSError if it cannot be had."""
+        descriptor = self._ready(len(line))
+        try:
+            write_all(descriptor, line)
+        except OSError:
+            # A disk that fills up takes the beginning of a line: no half record stays.
+            with suppress(OSError):
+                os.ftruncate(descriptor, self._size)
+            raise
+        self._size += len(line)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _ready(self, length: int) -> int:
+        if self._descriptor is not None and not os.fstat(self._descriptor).st_nlink:
+            self.close()  # somebody removed it: lines must not go where nobody can read them
+        descriptor = self._descriptor if self._descriptor is not None else self._open()
+        if self._size and self._size + length > self._max_size:
+            self._rotate()
+            descriptor = self._descriptor if self._descriptor is not None else self._open()
+        return descriptor
+
+    def _open(self) -> int:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._path, flags, 0o600)
+        # The umask is not ours alone: a worker's may be in force at this moment.
+        with suppress(PermissionError):
+            os.fchmod(descriptor, 0o600)
+        self._size = os.fstat(descriptor).st_size
+        self._descriptor = descriptor
+        return descriptor
+
+    def _rotate(self) -> None:
+        """Move every file one number up. If that is impossible, the current one just grows."""
+        try:
+            for number in range(self._keep - 1, 0, -1):
+                with suppress(FileNotFoundError):
+                    self._numbered(number).replace(self._numbered(number + 1))
+            self._path.replace(self._numbered(1))
+        except OSError:
+            return
+        self.close()
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")
+
+
+class Logbook:
+    """Writes both logs of the supervisor. Any thread may write; writing never raises."""
+
+    def __init__(  # noqa: PLR0913 - settings, each with a name
+        self,
+        folder: str | Path,
+        *,
+        wall: Callable[[], float],
+        scrub: Callable[[str], str] = str,
+        level: Level = Level.INFO,
+        echo: int | None = None,
+        max_size: int = MAX_SIZE,
+    ) -> None:
+        """Write into `folder`; `scrub` takes secrets out, `echo` is a descriptor like stderr."""
+        folder = Path(folder).absolute()
+        self._runtime = RotatingFile(folder / "runtime.log", max_size=max_size)
+        self._supervisor = RotatingFile(folder / "supervisor.log", max_size=max_size)
+        self._wall = wall
+        self._scrub = scrub
+        self._level = level
+        self._echo = echo
+        self._lock = threading.Lock()
+        self._lost = {self._runtime: 0, self._supervisor: 0}
+
+    def write(  # noqa: PLR0913 - the fields of a record
+        self,
+        level: Level,
+        message: str,
+        *,
+        event: str | None = None,
+        worker: str | None = None,
+        task_id: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Add one record to both logs."""
+        if level < self._level:
+            return
+        message = self._scrub(message)[:_LONGEST_MESSAGE]
+        record = {
+            "timestamp": utc_text(self._wall()),
+            "level": level.name,
+            "event": event,
+            "message": message,
+            "worker": worker,
+            "task_id": task_id,
+            "label": label,
+        }
+        line = _for_people(record)
+        with self._lock:
+            self._add(self._runtime, record, _for_programs)
+            self._add(self._supervisor, record, _for_people)
+            self._repeat(line)
+
+    def debug(self, message: str, **fields: str | None) -> None:
+        """Note something only a developer wants to know."""
+        self.write(Level.DEBUG, message, **fields)
+
+    def info(self, message: str, **fields: str | None) -> None:
+        """Note that something happened as it should."""
+        self.write(Level.INFO, message, **fields)
+
+    def warning(self, message: str, **fields: str | None) -> None:
+        """Note something a person should look at some time."""
+        self.write(Level.WARNING, message, **fields)
+
+    def error(self, message: str, **fields: str | None) -> None:
+        """Note that something failed."""
+        self.write(Level.ERROR, message, **fields)
+
+    def critical(self, message: str, **fields: str | None) -> None:
+        """Note that the supervisor itself is in trouble."""
+        self.write(Level.CRITICAL, message, **fields)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        with self._lock:
+            self._runtime.close()
+            self._supervisor.close()
+
+    def _add(self, file: RotatingFile, record: Record, shape: Callable[[Record], bytes]) -> None:
+        try:
+            if self._lost[file]:
+                file.write(shape(_loss(record, self._lost[file])))
+                self._lost[file] = 0
+            file.write(shape(record))
+        except OSError:
+            self._lost[file] += 1
+
+    def _repeat(self, line: bytes) -> None:
+        """Show the line on stderr too, unless whoever reads that has stopped reading."""
+        if self._echo is None:
+            return
+        if len(line) > _WITHOUT_BLOCKING:
+            line = line[: _WITHOUT_BLOCKING - 4] + b"...\n"
+        with suppress(OSError, ValueError):
+            poll = select.poll()
+            poll.register(self._echo, select.POLLOUT)
+            if poll.poll(0):
+                os.write(self._echo, line)
+
+
+Record = dict[str, str | None]
+
+
+def _for_programs(record: Record) -> bytes:
+    # Only ASCII: nothing in it can move a cursor or hide, and half characters are no trouble.
+    return json.dumps(record).replace("\x7f", "\\u007f").encode("ascii") + b"\n"
+
+
+def _for_people(record: Record) -> bytes:
+    task = ""
+    if record["task_id"] or record["label"]:
+        parts = (record["task_id"], record["label"])
+        task = f" [{' - '.join(part for part in parts if part)}]"
+    text = f"[{record['timestamp']}] [SUPERVISOR] [{record['level']}]{task} {record['message']}"
+    return printable(text).encode() + b"\n"
+
+
+def _loss(record: Record, lost: int) -> Record:
+    what = "1 record was" if lost == 1 else f"{lost} records were"
+    return {
+        "timestamp": record["timestamp"],
+        "level": Level.WARNING.name,
+        "event": "log.lost",
+        "message": f"{what} lost here: the disk did not take them.",
+        "worker": None,
+        "task_id": None,
+        "label": None,
+    }

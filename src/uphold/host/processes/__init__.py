@@ -1,0 +1,37 @@
+"""Processes of this machine: started, held, found again, ended and reaped.
+
+How a process is held is chosen here, once, by the system we are on.
+"""
+
+import sys
+
+if sys.platform == "linux":
+    from uphold.host.processes.linux import (
+        Process,
+        become_reaper,
+        close_on_exec,
+        containment,
+        find,
+        hold_child,
+        hold_sighted,
+    )
+else:
+    from uphold.host.processes.posix import (
+        Process,
+        become_reaper,
+        close_on_exec,
+        containment,
+        find,
+        hold_child,
+        hold_sighted,
+    )
+
+__all__ = [
+    "Process",
+    "become_reaper",
+    "close_on_exec",
+    "containment",
+    "find",
+    "hold_child",
+    "hold_sighted",
+]

@@ -1,0 +1,143 @@
+"""Where a worker's output goes: a FIFO that the pump empties, or straight into a log file.
+
+The supervisor keeps one descriptor of each FIFO, so that nothing in it is lost while neither
+worker nor pump has it open. Moving the bytes is the pump's business.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from uphold.errors import HostFailure
+from uphold.host.processes.slotlocks import above_standard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from uphold.core.specs import Logs
+    from uphold.host.environments import Account
+    from uphold.host.homes import Home
+
+_FIFO: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Outputs:
+    """The output channels of all slots of a home."""
+
+    def __init__(self, home: Home, on_fifo: Callable[[str], None] | None = None) -> None:
+        self._home = home
+        self._on_fifo = on_fifo
+        self._kept: dict[str, tuple[int, ...]] = {}
+
+    def open(
+        self, slot: str, logs: Logs, account: Account | None, *, rotating: bool = True
+    ) -> list[int]:
+        """Open what a new run writes to: one descriptor, or two when its streams are split.
+
+        Each run gets a fresh open: what one worker does to its descriptor (non-blocking mode,
+        say) must not reach the next.
+        """
+        streams = ("out", "err") if logs.split else ("out",)
+        if logs.mode == "file":
+            paths = [self._home.log(slot, stream) for stream in streams]
+            for path in paths if rotating else ():
+                rotate(path, logs)
+            return _open_all(paths, _FILE, account)
+        paths = [self._home.fifo(slot, stream) for stream in streams]
+        fresh = [_make_fifo(path) for path in paths]
+        opened = _open_all(paths, _FIFO, account)
+        if any(fresh) or len(self._kept.get(slot, ())) != len(paths):
+            self._keep(slot, opened)
+        if any(fresh) and self._on_fifo is not None:
+            self._on_fifo(slot)
+        return opened
+
+    def keep(self, slot: str) -> None:
+        """Hold the FIFOs of a slot that was adopted, if it has any."""
+        paths = [self._home.fifo(slot, stream) for stream in ("out", "err")]
+        opened: list[int] = []
+        for path in paths:
+            with suppress(OSError):
+                if stat.S_ISFIFO(path.lstat().st_mode):
+                    opened.append(os.open(path, _FIFO))
+        self._keep(slot, opened)
+        _close_all(opened)
+
+    def release(self, slot: str) -> None:
+        """Let go of the FIFOs of a slot that will not run again."""
+        _close_all(self._kept.pop(slot, ()))
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for slot in list(self._kept):
+            self.release(slot)
+
+    def _keep(self, slot: str, opened: list[int]) -> None:
+        kept = tuple(os.dup(descriptor) for descriptor in opened)
+        self.release(slot)
+        if kept:
+            self._kept[slot] = kept
+
+
+def rotate(path: Path, logs: Logs) -> None:
+    """Move a log that has grown too large aside; only ever done while nobody writes to it."""
+    try:
+        if path.lstat().st_size <= logs.max_size:
+            return
+    except FileNotFoundError:
+        return
+    for number in range(logs.keep - 1, 0, -1):
+        with suppress(FileNotFoundError):
+            _numbered(path, number).replace(_numbered(path, number + 1))
+    if logs.keep > 0:
+        path.replace(_numbered(path, 1))
+    else:
+        path.unlink()
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _make_fifo(path: Path) -> bool:
+    """Make sure there is a FIFO; True if it was made just now."""
+    try:
+        os.mkfifo(path, 0o600)
+    except FileExistsError:
+        if not stat.S_ISFIFO(path.lstat().st_mode):
+            raise HostFailure(
+                f"{path} is in the way: it should carry a worker's output and is not a FIFO.",
+                code="UPH_START_NO_OUTPUT",
+                remedy=f"Look at what it is and remove it: rm {path}.",
+            ) from None
+        return False
+    return True
+
+
+def _open_all(paths: list[Path], flags: int, account: Account | None) -> list[int]:
+    opened: list[int] = []
+    try:
+        for path in paths:
+            opened.append(above_standard(os.open(path, flags, 0o600)))
+            _give(opened[-1], account)
+    except BaseException:
+        _close_all(opened)
+        raise
+    return opened
+
+
+def _give(descriptor: int, account: Account | None) -> None:
+    """Make it the worker's own, so that it can open /dev/stdout again."""
+    uid = os.geteuid() if account is None else account.uid
+    if os.fstat(descriptor).st_uid != uid:
+        os.fchown(descriptor, uid, -1)
+
+
+def _close_all(descriptors: list[int] | tuple[int, ...]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -1,0 +1,65 @@
+"""Reaping strangers: orphaned descendants of workers that came to us as their sub-reaper.
+
+Never `waitpid(-1)`: each zombie is looked at first and taken only if it is nobody's. Children
+that code of this process started in our own session belong to that code, and so do those
+whose number is claimed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from uphold.host.proctable import read_proc, read_stat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EVERY: Final = 0.4
+"""A zombie is taken when it is seen a second time: it gets a chance, and 1 s at most."""
+
+
+class StrangerReaper:
+    """Takes zombies that nobody waits for, within a second.
+
+    By a timer and not by SIGCHLD: a thousand children that end together would fill the loop's
+    wake-up pipe, and a signal that matters would be lost. A look costs one system call.
+    """
+
+    def __init__(self, claimed: Callable[[int], bool]) -> None:
+        self._claimed = claimed
+        self._seen: set[int] = set()
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(_EVERY, self._look)
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._next.cancel()
+
+    def _look(self) -> None:
+        self._next = self._loop.call_later(_EVERY, self._look)
+        zombies = {pid for pid in _children() if self._is_stranger(pid)}
+        for pid in zombies & self._seen:
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+        self._seen = zombies - self._seen
+
+    def _is_stranger(self, pid: int) -> bool:
+        if self._claimed(pid):
+            return False
+        stat = read_stat(pid)
+        return stat is not None and stat.dead and stat.session != os.getsid(0)
+
+
+def _children() -> list[int]:
+    """List our children if one is dead; those that came to us are with the main thread's."""
+    try:
+        dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return []
+    if dead is None:
+        return []
+    raw = read_proc(f"/proc/self/task/{os.getpid()}/children")
+    return [int(number) for number in raw.split()] or [dead.si_pid]

@@ -1,0 +1,180 @@
+"""What the machine's process table says about one process.
+
+By /proc on Linux, by `ps` elsewhere. Nothing here signals, waits or remembers; kept light
+because the command line imports it to prove who owns a home.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from functools import cache
+from stat import S_IXUSR
+from typing import Final, NamedTuple
+
+_NONCE: Final = b"UPHOLD_NONCE="
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_ABSENT: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
+_PROC: Final = sys.platform == "linux"
+
+
+class Stat(NamedTuple):
+    """One line of the process table."""
+
+    pid: int
+    state: str
+    """One letter; `Z` and `X` are dead."""
+    ppid: int
+    session: int
+    threads: int
+    start_ticks: int
+    """When it began, in the table's own unit: comparable on this boot only."""
+
+    @property
+    def dead(self) -> bool:
+        """Tell whether nothing of it runs. A dead leader with living threads is not dead."""
+        return self.state in "ZX" and self.threads <= 1
+
+
+def parse_stat(raw: bytes) -> Stat:
+    """Read a line of /proc/PID/stat; the command may contain anything, also spaces and ')'."""
+    head, _, tail = raw.rpartition(b")")
+    fields = tail.split()
+    return Stat(
+        pid=int(head.partition(b" ")[0]),
+        state=fields[0].decode(),
+        ppid=int(fields[1]),
+        session=int(fields[3]),
+        threads=int(fields[17]),
+        start_ticks=int(fields[19]),
+    )
+
+
+def read_stat(pid: int) -> Stat | None:
+    """Look a process up; None if there is none."""
+    if not _PROC:
+        return next(iter(stats_by_ps(pid)), None)
+    raw = read_proc(f"/proc/{pid}/stat")
+    return parse_stat(raw) if raw else None
+
+
+def read_nonce(pid: int) -> str | None:
+    """Read the nonce a process was born with; None if it has none or does not let us look."""
+    raw = read_proc(f"/proc/{pid}/environ")
+    start = 0 if raw.startswith(_NONCE) else raw.find(b"\0" + _NONCE) + 1
+    if not start and not raw.startswith(_NONCE):
+        return None
+    value, _, _ = raw[start + len(_NONCE) :].partition(b"\0")
+    return value.decode("ascii", "replace")
+
+
+def read_proc(path: str) -> bytes:
+    """Read a whole file of /proc; empty if the process is gone or closed to us.
+
+    Any other failure (no descriptor left, say) is raised: it must never look like absence.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except _ABSENT:
+        return b""
+    try:
+        parts = [os.read(descriptor, 65536)]
+        while parts[-1]:
+            parts.append(os.read(descriptor, 65536))
+        return b"".join(parts)
+    except _ABSENT:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+@cache
+def boot_id() -> str:
+    """Name the current boot of this machine; every recorded process number is void after it."""
+    try:
+        with open(_BOOT_ID, encoding="ascii") as file:  # noqa: PTH123 - pathlib costs an import
+            return file.read().strip()
+    except OSError:
+        return _run(["sysctl", "-n", "kern.bootsessionuuid"]).strip() or "unknown"
+
+
+def pidfd_inode(pidfd: int) -> int:
+    """Give the number that tells this process from all others of this boot; 0 if there is none.
+
+    Since Linux 6.9 pidfds live in their own file system (mode 0700), one inode for each
+    process ever; before, all of them shared one nameless inode (mode 0600).
+    """
+    status = os.fstat(pidfd)
+    return status.st_ino if status.st_mode & S_IXUSR else 0
+
+
+def lives(pid: int, start_ticks: int, inode: int = 0) -> bool:
+    """Tell whether exactly this process, recorded on this boot, still runs."""
+    if pid <= 0:
+        return False
+    if not hasattr(os, "pidfd_open"):
+        return _matches(pid, start_ticks)
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        known = pidfd_inode(pidfd)
+        if inode and known and inode != known:
+            return False
+        # The number is looked up while the pidfd is open: if the process it names still
+        # runs afterwards, the line that was read is its own.
+        return _matches(pid, start_ticks) and not ended(pidfd)
+    finally:
+        os.close(pidfd)
+
+
+def ended(pidfd: int) -> bool:
+    """Tell whether the process behind a pidfd has ended (reaped or not)."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def stats_by_ps(pid: int | None = None) -> list[Stat]:
+    """Read the table through `ps`, for systems without /proc: all of it, or one process."""
+    which = ["-A"] if pid is None else ["-p", str(pid)]
+    text = _run(["ps", *which, "-o", "pid=,ppid=,state=,lstart="])
+    found = (_parse_ps(line) for line in text.splitlines())
+    return [stat for stat in found if stat is not None]
+
+
+def _parse_ps(line: str) -> Stat | None:
+    """Read `PID PPID STATE Sun Nov 16 00:37:00 2025`; the session is asked of the kernel."""
+    fields = line.split()
+    if len(fields) < 8 or fields[4] not in _MONTHS:
+        return None
+    from calendar import timegm  # noqa: PLC0415 - only where there is no /proc
+
+    hour, minute, second = (int(part) for part in fields[6].split(":"))
+    month = _MONTHS.index(fields[4]) // 3 + 1
+    born = timegm((int(fields[7]), month, int(fields[5]), hour, minute, second))
+    pid = int(fields[0])
+    try:
+        session = os.getsid(pid)
+    except OSError:
+        session = 0
+    return Stat(pid, fields[2][0], int(fields[1]), session, 1, born)
+
+
+def _matches(pid: int, start_ticks: int) -> bool:
+    stat = read_stat(pid)
+    return stat is not None and stat.start_ticks == start_ticks and not stat.dead
+
+
+def _run(command: list[str]) -> str:
+    import subprocess  # noqa: PLC0415, TID251 - host may start programs; only where there is no /proc
+
+    plain = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=plain, check=False)
+    except OSError:
+        return ""
+    return done.stdout

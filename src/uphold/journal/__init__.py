@@ -1,0 +1,1 @@
+"""The supervisor's memory: one SQLite file that only its owner writes and anybody may read."""

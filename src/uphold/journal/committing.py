@@ -1,0 +1,272 @@
+"""The one connection that writes, and its transactions. Lives on the writer's thread only."""
+
+from __future__ import annotations
+
+import os
+import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from uphold.errors import Malformed, StoreUnavailable
+from uphold.journal.audit import Link, chained
+from uphold.journal.connecting import connect_writing
+from uphold.journal.pruning import Keep, prune
+from uphold.journal.queries import EVENTS
+from uphold.journal.reading import event_shape
+from uphold.journal.rows import INSERT_EVENT, UPSERT_JOB, UPSERT_SLOT, UPSERT_WORKER, Rows
+from uphold.journal.standing import prepare, resume
+from uphold.journal.tables import (
+    AUDIT_COUNT,
+    AUDIT_HEAD,
+    CLEAN,
+    DURABLE_SEQ,
+    GAP,
+    SET_META,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from uphold.journal.rows import Owner
+
+_STAYS_USABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY})
+"""Errors after which the connection is as good as before."""
+
+
+class Committer:
+    """Writes groups of batches, each group in one transaction."""
+
+    def __init__(self, path: Path, *, owner: Owner, boot_id: str, now: float) -> None:
+        self.owner = owner
+        self._path = path
+        self._boot_id = boot_id
+        self._now = now
+        self._connection: sqlite3.Connection | None = None
+        self._inode: tuple[int, int] | None = None
+        self._link = Link()
+        self._last_seq = 0
+        self._waits_for_disk: bool | None = None
+
+    def prepare(self) -> None:
+        """Open the journal, bring it up to date, and close it again."""
+        self._open()
+        self._drop()
+
+    def write(self, group: Sequence[Rows], *, durable: bool) -> None:
+        """Write these in order, all or none; when durable, they are on the disk afterwards."""
+        connection = self._open()
+        self._wait_for_disk(connection, durable)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            link, last_seq = self._link, self._last_seq
+            for rows in group:
+                link = self._put(connection, rows, link)
+                last_seq = max(last_seq, rows.last_seq)
+            marks = _marks(link if link != self._link else None, last_seq if durable else None)
+            connection.executemany(SET_META, marks)
+            connection.execute("COMMIT")
+        except BaseException as cause:
+            self._undo(connection, cause)
+            raise
+        self._link, self._last_seq = link, last_seq
+
+    def prune(self, now: float, keep: Keep) -> int:
+        """Remove some of what is old; tells how many rows went."""
+        connection = self._open()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            removed, link = prune(connection, now, keep, self._link)
+            connection.execute("COMMIT")
+        except BaseException as cause:
+            self._undo(connection, cause)
+            raise
+        self._link = link
+        return removed
+
+    def events(self, after: int, limit: int, worker: str | None) -> list[dict[str, object]]:
+        """Read recorded events, oldest first."""
+        values = {
+            "after_seq": after,
+            "since": None,
+            "until": None,
+            "types": None,
+            "worker": worker,
+            "limit": limit,
+        }
+        rows = self._open().execute(EVENTS[worker is not None, False], values)
+        return [event_shape(row) for row in rows]
+
+    def close(self) -> None:
+        """Note that nothing is missing, and let go of the file."""
+        with suppress(sqlite3.Error, OSError, StoreUnavailable):
+            connection = self._open()
+            self._wait_for_disk(connection, True)
+            connection.execute(SET_META, (CLEAN, "1"))
+        self._drop()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None:
+            self._refuse_other_file()
+            return self._connection
+        if self._inode is None:
+            create_private(self._path)
+        else:
+            self._refuse_other_file()
+        try:
+            return self._enter(connect_writing(self._path))
+        except BaseException:
+            if self._inode is None:
+                _remove_empty(self._path)
+            raise
+
+    def _enter(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        self._waits_for_disk = True
+        try:
+            standing = (
+                prepare(connection, owner=self.owner, boot_id=self._boot_id, now=self._now)
+                if self._inode is None
+                else resume(connection, self.owner)
+            )
+        except BaseException:
+            connection.close()
+            raise
+        self.owner, self._link = standing.owner, standing.link
+        self._last_seq = standing.last_seq
+        self._inode = _inode(self._path)
+        self._connection = connection
+        return connection
+
+    def _refuse_other_file(self) -> None:
+        # Writing on into a file that was removed would lose everything without a word.
+        if _inode(self._path) != self._inode:
+            raise StoreUnavailable(
+                f"the journal {self._path} was removed or replaced while the supervisor ran.",
+                code="UPH_JOURNAL_REPLACED",
+                remedy="Put it back, or run uphold restart --keep-workers: a new one is made.",
+            )
+
+    def _wait_for_disk(self, connection: sqlite3.Connection, wanted: bool) -> None:  # noqa: FBT001
+        if self._waits_for_disk is not wanted:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._waits_for_disk = wanted
+
+    def _undo(self, connection: sqlite3.Connection, cause: BaseException) -> None:
+        with suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        code = getattr(cause, "sqlite_errorcode", None)
+        if isinstance(cause, sqlite3.OperationalError) and code not in _STAYS_USABLE:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None
+
+    def _put(self, connection: sqlite3.Connection, rows: Rows, link: Link) -> Link:
+        if rows.events:
+            done = connection.executemany(INSERT_EVENT, rows.events)
+            if done.rowcount != len(rows.events):
+                _refuse_other_events(connection, rows)
+        if rows.slots:
+            connection.executemany(UPSERT_SLOT, rows.slots)
+            connection.executemany(UPSERT_WORKER, rows.workers)
+        if rows.forgotten:
+            connection.executemany("DELETE FROM slots_t WHERE slot = ?", rows.forgotten)
+            connection.executemany("DELETE FROM workers_t WHERE worker_id = ?", rows.forgotten)
+        for worker, override in rows.overrides:
+            _put_override(connection, worker, override)
+        if rows.meta:
+            connection.executemany(SET_META, rows.meta)
+        if rows.jobs:
+            connection.executemany(UPSERT_JOB, rows.jobs)
+        self._put_pulses(connection, rows)
+        return _put_audit(connection, rows, link)
+
+    def _put_pulses(self, connection: sqlite3.Connection, rows: Rows) -> None:
+        if rows.tells_gap:
+            connection.execute("DELETE FROM meta_t WHERE key = ?", (GAP,))
+        for pulse in rows.pulses:
+            beat = pulse.at if pulse.beat else None
+            connection.execute(
+                "UPDATE supervisors_t SET status = coalesce(?, status), updated_at = ?,"
+                " last_heartbeat = coalesce(?, last_heartbeat),"
+                " health_metrics = coalesce(?, health_metrics) WHERE id = ?",
+                (pulse.status, pulse.at, beat, pulse.metrics, self.owner.id),
+            )
+            connection.execute(
+                "UPDATE workers_t SET status = coalesce(?, status),"
+                " last_heartbeat_at = coalesce(?, last_heartbeat_at) WHERE worker_id = ?",
+                (pulse.status, beat, f"supervisor_{self.owner.name}"),
+            )
+
+
+def create_private(path: Path) -> None:
+    """Make the file so that nobody else can ever read it; one that is there stays."""
+    with suppress(FileExistsError):
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        os.fchmod(descriptor, 0o600)
+        os.close(descriptor)
+
+
+def _remove_empty(path: Path) -> None:
+    """Take back a file that could not be filled: an empty one would look like a lost journal."""
+    with suppress(OSError):
+        if path.stat().st_size == 0:
+            path.unlink()
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - asked before every transaction; Path costs twice as much
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _marks(link: Link | None, durable_seq: int | None) -> list[tuple[str, str]]:
+    marks = []
+    if link is not None:
+        marks += [(AUDIT_HEAD, link.head), (AUDIT_COUNT, str(link.rows))]
+    if durable_seq is not None:
+        marks.append((DURABLE_SEQ, str(durable_seq)))
+    return marks
+
+
+def _put_override(connection: sqlite3.Connection, worker: str, override: str | None) -> None:
+    if override is None:
+        connection.execute("DELETE FROM overrides_t WHERE worker = ?", (worker,))
+    else:
+        connection.execute(
+            "INSERT OR REPLACE INTO overrides_t (worker, override) VALUES (?, ?)",
+            (worker, override),
+        )
+
+
+def _put_audit(connection: sqlite3.Connection, rows: Rows, link: Link) -> Link:
+    for content in rows.audit:
+        known = "SELECT 1 FROM audit_log_t WHERE audit_id = ?"
+        if connection.execute(known, content[:1]).fetchone():
+            continue  # the same batch again, after a failure: twice is once
+        digest = chained(content, link.head)
+        connection.execute(
+            "INSERT INTO audit_log_t (audit_id, actor, action, target_type, target_id, label,"
+            " created_at, details_json, prev_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*content, link.head, digest),
+        )
+        link = Link(digest, link.rows + 1)
+    return link
+
+
+def _refuse_other_events(connection: sqlite3.Connection, rows: Rows) -> None:
+    """Accept events that are there already; refuse others under the same numbers."""
+    for seq, identity, *_ in rows.events:
+        found = connection.execute("SELECT id FROM events_t WHERE seq = ?", (seq,)).fetchone()
+        if found[0] != identity:
+            raise Malformed(
+                f"event {seq} is already in the journal as '{found[0]}', not as '{identity}'.",
+                code="UPH_JOURNAL_CONFLICT",
+            )

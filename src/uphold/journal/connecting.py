@@ -1,0 +1,102 @@
+"""How the journal's file is opened: for its one writer, or for any number of readers.
+
+Also what goes wrong with it, in sentences.
+"""
+
+from __future__ import annotations
+
+import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from uphold.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["connect_reading", "connect_writing", "is_damage", "reads_still", "unavailable"]
+
+BUSY_SECONDS: Final = 2.0
+_LARGEST_LEFT_OVER_WAL: Final = 16 * 1024 * 1024
+
+_DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_AGAIN: Final = "uphold tries again by itself; workers are not affected."
+
+_CAUSES: Final = {
+    sqlite3.SQLITE_FULL: ("the disk is full", f"Free some space; {_AGAIN}"),
+    sqlite3.SQLITE_READONLY: ("it is read-only", f"Make its folder writable; {_AGAIN}"),
+    sqlite3.SQLITE_PERM: ("permission is denied", "Run uphold as the owner of the home."),
+    sqlite3.SQLITE_CANTOPEN: (
+        "it cannot be opened",
+        "Is its folder there, may this user write to it, and is there space on the disk?",
+    ),
+    sqlite3.SQLITE_BUSY: ("another program holds it locked", f"Close that program; {_AGAIN}"),
+    sqlite3.SQLITE_LOCKED: ("another program holds it locked", f"Close that program; {_AGAIN}"),
+    sqlite3.SQLITE_IOERR: ("the disk reports an error", f"Look at the disk; {_AGAIN}"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
+    sqlite3.SQLITE_NOTADB: ("it is not a journal", ""),
+}
+_REBUILD: Final = (
+    "Restart the supervisor (uphold restart --keep-workers): it sets the file aside and rebuilds it"
+    " from what else it knows."
+)
+
+
+def connect_writing(path: Path) -> sqlite3.Connection:
+    """Open the file for its one writer; transactions are begun and ended by hand."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LEFT_OVER_WAL}").fetchone()
+        connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def reads_still(path: Path) -> bool:
+    """Tell whether nobody can be writing just now: a writer always has a log of changes open."""
+    return not path.with_name(path.name + "-wal").exists()
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """Open the file for reading only: nothing is created beside a journal that rests.
+
+    SQLite would make its two companion files even for a reader. A journal that was closed
+    properly has none, and is read as the plain file it is.
+    """
+    rest = "&immutable=1" if reads_still(path) else ""
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=ro{rest}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def is_damage(cause: BaseException) -> bool:
+    """Tell whether this error proves that the file is damaged, and not only out of reach."""
+    return isinstance(cause, sqlite3.Error) and _primary(cause) in _DAMAGE
+
+
+def unavailable(path: Path, cause: BaseException) -> StoreUnavailable:
+    """Say in a sentence why the journal cannot be used, and what helps."""
+    if isinstance(cause, StoreUnavailable):
+        return StoreUnavailable(cause.message, code=cause.code, remedy=cause.remedy)
+    number = _primary(cause) if isinstance(cause, sqlite3.Error) else None
+    words, remedy = _CAUSES.get(number or 0, ("it does not answer", _AGAIN))
+    damaged = number in _DAMAGE
+    return StoreUnavailable(
+        f"cannot use the journal {path}: {words} ({cause}).",
+        code="UPH_JOURNAL_CORRUPT" if damaged else None,
+        remedy=_REBUILD if damaged else remedy,
+    )
+
+
+def _primary(cause: sqlite3.Error) -> int | None:
+    code: int | None = getattr(cause, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF

@@ -1,0 +1,198 @@
+"""The current file of one log: takes bytes out of a FIFO, and is rotated when it is full.
+
+Bytes go from the FIFO to the file inside the kernel (`splice`), so a kill has no moment in which
+they are nowhere. Where the file system cannot do that they are read and written instead; then
+at most one chunk (64 KiB) is in memory, and only there, between the two calls.
+Every OSError that leaves here is about the file; BlockingIOError says that the FIFO is empty.
+After an error the file is closed, and the next use opens and settles it again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+
+from uphold.pump.indexes import Index, limit_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from uphold.pump.chains import Chain
+    from uphold.pump.settings import LogSettings
+
+CHUNK = 65536
+"""What a FIFO holds, and how far back the end of the last line is looked for."""
+_LOOK_EVERY = 1_000_000
+"""Microseconds after which the file is looked at again: people remove and empty logs."""
+
+
+class LogFile:
+    """Where the output of one slot goes now."""
+
+    __slots__ = (
+        "_checked",
+        "_copying",
+        "_fd",
+        "_held",
+        "_index",
+        "_size",
+        "chain",
+        "rotations",
+        "settings",
+    )
+
+    def __init__(self, chain: Chain, settings: LogSettings, *, copying: bool = False) -> None:
+        self.chain = chain
+        self.settings = settings
+        self.rotations = 0
+        """How often it was rotated since somebody set this to 0."""
+        self._copying = copying
+        self._held = b""
+        self._index = Index(chain, 0)
+        self._fd = -1
+        self._size = 0
+        self._checked = 0
+
+    def take(self, fifo: int, most: int, now: int) -> int:
+        """Move up to so many bytes out of the FIFO; 0 means that nobody will write to it again.
+
+        `now` is the wall time in microseconds, for the index.
+        """
+        room = self.settings.max_size - self._size
+        if room <= 0 and _is_over(fifo):
+            # Not rotated for nothing: that would push the oldest file out.
+            return 0
+        if self._fd < 0 or room <= 0 or self._held or not 0 <= now - self._checked < _LOOK_EVERY:
+            room = self._make_ready(now)
+        self._index.note(now, self._size)
+        try:
+            return self._move(fifo, min(most, room))
+        except BlockingIOError:
+            raise
+        except OSError:
+            self.close()
+            raise
+
+    def mark_dropped(self, count: int, now: int) -> None:
+        """Say in the log, on a line of its own, how much of the output is missing here."""
+        self._make_ready(now)
+        self._index.note(now, self._size)
+        try:
+            within = self._size > 0 and os.pread(self._fd, 1, self._size - 1) != b"\n"
+            text = b"%s[uphold: %d bytes dropped]\n" % (b"\n" if within else b"", count)
+            self._write_whole(text)
+        except OSError:
+            self.close()
+            raise
+
+    @property
+    def held(self) -> int:
+        """How much was read and could not be written yet (only without `splice`)."""
+        return len(self._held)
+
+    def give_up_held(self) -> int:
+        """Throw away what was read and could not be written; tell how much that was."""
+        count, self._held = len(self._held), b""
+        return count
+
+    def settle(self) -> None:
+        """Finish a rotation that was interrupted; nothing is created."""
+        self.chain.settle(self.settings.keep)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+        self._index.close()
+
+    def _make_ready(self, now: int) -> int:
+        """Open, check, rotate as needed; tell how many bytes still fit."""
+        if self._fd >= 0 and not 0 <= now - self._checked < _LOOK_EVERY:
+            self._look(now)
+        if self._fd < 0:
+            self._open(now)
+        if self._held:
+            self._write_held()
+        if self._size >= self.settings.max_size:
+            self._rotate(now)
+        return self.settings.max_size - self._size
+
+    def _open(self, now: int, arrived: int = 0) -> None:
+        """Open the current file at its end; `arrived` is the time of what is in it, if known."""
+        self.settle()
+        self._fd = self.chain.open_current()
+        self._size = os.lseek(self._fd, 0, os.SEEK_END)
+        self._checked = now
+        self._index = Index(self.chain, limit_for(self.settings.max_size))
+        self._index.open(self._size, arrived or os.fstat(self._fd).st_mtime_ns // 1000)
+
+    def _look(self, now: int) -> None:
+        """Notice that the file was removed, replaced or emptied behind our back."""
+        self._checked = now
+        here = os.fstat(self._fd)
+        if here.st_nlink == 0 or here.st_size != self._size:
+            self.close()
+
+    def _move(self, fifo: int, most: int) -> int:
+        if not self._copying:
+            try:
+                moved = os.splice(fifo, self._fd, most, flags=os.SPLICE_F_NONBLOCK)
+            except OSError as problem:
+                if problem.errno not in {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}:
+                    raise
+                self._copying = True
+            else:
+                self._size += moved
+                return moved
+        self._held = os.read(fifo, min(most, CHUNK))
+        taken = len(self._held)
+        self._write_held()
+        return taken
+
+    def _write_held(self) -> None:
+        while self._held:
+            try:
+                written = os.write(self._fd, self._held)
+            except OSError:
+                self.close()
+                raise
+            self._held = self._held[written:]
+            self._size += written
+
+    def _write_whole(self, text: bytes) -> None:
+        if os.write(self._fd, text) != len(text):
+            os.ftruncate(self._fd, self._size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._size += len(text)
+
+    def _rotate(self, now: int) -> None:
+        keep = self.settings.keep
+        arrived = self._index.last
+        try:
+            self.chain.make_room(keep)
+            cut = self._line_end()
+            if cut < self._size:
+                self.chain.keep_rest(os.pread(self._fd, self._size - cut, cut))
+                os.ftruncate(self._fd, cut)
+        finally:
+            self.close()
+        self.chain.shift(keep)
+        self.chain.renew()
+        self.rotations += 1
+        self._open(now, arrived)
+
+    def _line_end(self) -> int:
+        """Find where the last whole line ends; without one in reach, the end of the file."""
+        begin = max(0, self._size - CHUNK)
+        line_end = os.pread(self._fd, self._size - begin, begin).rfind(b"\n")
+        return self._size if line_end < 0 else begin + line_end + 1
+
+
+def _is_over(fifo: int) -> bool:
+    """Tell whether a FIFO is empty and nobody holds it for writing any more."""
+    looking = select.poll()
+    looking.register(fifo, select.POLLIN)
+    return any(
+        event & (select.POLLIN | select.POLLHUP) == select.POLLHUP for _, event in looking.poll(0)
+    )

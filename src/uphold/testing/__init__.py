@@ -1,0 +1,1 @@
+"""The public test kit: fakes that keep the same contracts as the real things."""

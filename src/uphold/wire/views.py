@@ -1,0 +1,105 @@
+"""What programs see of a snapshot: plain mappings with the names of the public interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from uphold.core.explaining import why
+from uphold.core.health import condition, slot_health
+from uphold.core.names import is_companion, worker_of
+from uphold.core.restarts import due
+from uphold.core.statuses import ALIVE, Exit, Fault, SlotStatus, State
+from uphold.core.times import utc_or_none, utc_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Declaration, Entry
+    from uphold.core.events import Moment
+
+    Row = dict[str, object]
+
+
+def rows(
+    declaration: Declaration, observed: Observed, now: Moment, *, companions: bool = False
+) -> Iterator[Row]:
+    """Give one row per slot, declared workers first, in the order of the file."""
+    for name, entry in declaration.workers.items():
+        if is_companion(name) and not companions:
+            continue
+        yield from worker_rows(name, entry, observed, now)
+    for name in observed.by_worker:
+        if name not in declaration.workers and (companions or not is_companion(name)):
+            yield from worker_rows(name, None, observed, now)
+
+
+def worker_rows(name: str, entry: Entry | None, observed: Observed, now: Moment) -> Iterator[Row]:
+    """Give the rows of one worker: its declared slots, then any others still known."""
+    declared = () if entry is None else entry.slots()
+    for slot in declared:
+        yield row(entry, observed.slots.get(slot) or SlotStatus(slot=slot), now)
+    for slot in observed.of(name):
+        if slot not in declared:
+            yield row(entry, observed.slots[slot], now)
+
+
+def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
+    """Give the public record of one slot, as in `status --json`."""
+    spec = status.terms if entry is None else entry.spec
+    running = status.state is State.RUNNING
+    # While it runs under our eyes, its life is proved at every moment: the kernel would tell.
+    proved = now.wall if running else status.proved_wall
+    return {
+        "name": worker_of(status.slot),
+        "slot": status.slot,
+        "kind": "process" if spec is None else str(spec.kind),
+        "team": None if spec is None else spec.team,
+        "admin": "disabled" if entry is None else str(entry.admin),
+        "state": str(status.state),
+        "health": str(slot_health(status)),
+        "condition": str(condition(status)),
+        "pid": None if status.identity is None else status.identity.pid,
+        "generation": status.generation,
+        "since": utc_or_none(status.since_wall),
+        "uptime": round(max(0.0, now.mono - status.started_at), 3) if _has_process(status) else 0.0,
+        "restarts": status.restarts,
+        "exit": exit_view(status.exit),
+        "last_heartbeat_at": None,
+        "last_health_at": utc_or_none(proved),
+        "cpu_percent": None,
+        "rss_bytes": None,
+        "tools": None,
+        "last_error": fault_view(status.error),
+        "next_attempt_at": _next_attempt(entry, status, now),
+        "why": why(entry, status, now.mono),
+    }
+
+
+def plain(value: object) -> Any:
+    """Turn a frozen value of ours into plain mappings and lists."""
+    return msgspec.to_builtins(value)
+
+
+def exit_view(end: Exit | None) -> Row | None:
+    """Show how a process ended; both null means nobody could see it."""
+    if end is None:
+        return None
+    return {"code": end.code, "signal": end.signal, "at": utc_text(end.at)}
+
+
+def fault_view(fault: Fault | None) -> Row | None:
+    """Show what went wrong last."""
+    return None if fault is None else {"code": fault.code, "message": fault.message}
+
+
+def _has_process(status: SlotStatus) -> bool:
+    return status.state in ALIVE and status.identity is not None
+
+
+def _next_attempt(entry: Entry | None, status: SlotStatus, now: Moment) -> str | None:
+    if status.state is not State.BACKOFF or entry is None or not entry.wanted:
+        return None
+    return utc_text(now.wall + max(0.0, due(status, entry.spec) - now.mono))

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from uphold.config.loading import examine, load
+from uphold.core.specs import StopRule
+
+
+def worker(tmp_path, text, **environ):
+    (tmp_path / "uphold.toml").write_text(text)
+    return load(tmp_path / "uphold.toml", environ=environ).workers[-1]
+
+
+def test_tables_are_merged_with_the_defaults_and_everything_else_replaces_them(tmp_path):
+    spec = worker(
+        tmp_path,
+        """
+[defaults]
+stop = { signal = "INT", grace = "5s" }
+environment = { A = "1", B = "1" }
+success_exit_codes = [0, 1]
+labels = { a = "1" }
+[workers.x]
+command = "x"
+stop.grace = "9s"
+environment = { B = "2" }
+success_exit_codes = [2]
+""",
+    )
+    assert spec.stop == StopRule(signal="INT", grace=9.0)
+    assert spec.environment == (("A", "1"), ("B", "2"))
+    assert spec.success_exit_codes == (2,)
+    assert spec.labels == (("a", "1"),)
+
+
+def test_an_env_file_comes_below_every_declared_variable(tmp_path):
+    (tmp_path / "e").write_text("A=file\nB=file\nC=file\n")
+    text = "[defaults]\nenv_file = 'e'\nenvironment = { A = 'd', B = 'd' }\n"
+    spec = worker(tmp_path, text + "[workers.x]\ncommand = 'x'\nenvironment = { A = 'w' }\n")
+    assert spec.environment == (("A", "w"), ("B", "d"), ("C", "file"))
+
+
+def test_a_default_dependency_spares_the_worker_it_names(tmp_path):
+    text = (
+        "[defaults]\ndepends_on = ['db']\n[workers.x]\ncommand = 'x'\n[workers.db]\ncommand = 'x'\n"
+    )
+    (tmp_path / "uphold.toml").write_text(text)
+    x, db = load(tmp_path / "uphold.toml", environ={}).workers
+    assert [name for name, _ in x.depends_on] == ["db"]
+    assert db.depends_on == ()
+
+
+@pytest.mark.accepts("B-74", "C-020")
+def test_paths_are_taken_from_the_folder_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    text = "[workers.x]\ncommand = './run'\n"
+    assert worker(tmp_path, text).working_dir == str(tmp_path)
+    assert worker(tmp_path, text + "working_dir = 'a/./b'\n").working_dir == f"{tmp_path}/a/b"
+    assert worker(tmp_path, text + "working_dir = '/srv'\n").working_dir == "/srv"
+    assert worker(tmp_path, text).command == ("./run",)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("a  b\tc", ("a", "b", "c")), ("a 'b c' d\\ e", ("a", "b c", "d e")),
+        ("run --name=${NAME}", ("run", "--name=two words 'quoted")), ("${NAME} x", ("two words 'quoted", "x")),
+        ("run '${NAME}'", ("run", "two words 'quoted")), ('a $$X "$$Y"', ("a", "$X", "$Y")),
+        ("a # b", ("a", "#", "b")), ("run ${GONE:} x", ("run", "", "x")),
+    ],
+)  # fmt: skip
+def test_a_variable_stays_one_word_of_a_command(tmp_path, command, words):
+    text = f'[workers.x]\ncommand = """{command}"""\n'.replace("\\", "\\\\")
+    assert worker(tmp_path, text, NAME="two words 'quoted").command == words
+
+
+def test_a_command_that_turns_out_empty_is_refused(tmp_path):
+    (tmp_path / "uphold.toml").write_text("[workers.x]\ncommand = '\"${EMPTY}\" x'\n")
+    [problem] = examine(tmp_path / "uphold.toml", environ={"EMPTY": ""}).problems
+    assert "empty after substitution" in problem.text
+
+
+def test_a_default_command_is_a_command(tmp_path):
+    spec = worker(tmp_path, "[defaults]\ncommand = 'x y'\n[workers.x]\n")
+    assert spec.command == ("x", "y")
+
+
+def test_the_supervisor_is_called_like_the_host_unless_told(tmp_path):
+    (tmp_path / "uphold.toml").write_text("[workers]\n")
+    found = load(tmp_path / "uphold.toml", environ={})
+    assert found.supervisor.name
+    assert found.workers == ()
+
+
+@pytest.mark.accepts("B-42")
+def test_quarantine_is_kept_as_declared_and_inherited(tmp_path):
+    text = "[defaults]\nquarantined = true\n[workers.a]\ncommand='x'\n[workers.b]\ncommand='x'\n"
+    (tmp_path / "uphold.toml").write_text(text + "quarantined = false\n")
+    a, b = load(tmp_path / "uphold.toml", environ={}).workers
+    assert (a.quarantined, b.quarantined) == (True, False)

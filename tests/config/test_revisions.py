@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from uphold.config.revisions import FileConfig
+from uphold.errors import ConfigInvalid
+
+ONE = "[workers.a]\ncommand = 'one'\n"
+TWO = "[workers.a]\ncommand = 'two'\n"
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "uphold.toml").write_text(ONE)
+    return tmp_path / "uphold.toml"
+
+
+@pytest.mark.accepts("M-06", "M-08", "B-96")
+def test_the_version_rises_with_every_accepted_change_only(path):
+    config = FileConfig(path, {})
+    first = config.current
+    assert first.version == 1
+    path.write_text(ONE + "# a comment\n")
+    config.reload()
+    assert config.current is first
+    path.write_text(TWO)
+    assert config.reload().workers[0].command == ("two",)
+    assert config.current.version == 2
+    assert first.settings.workers[0].command == ("one",)
+
+
+@pytest.mark.accepts("P12", "B-30", "E-15")
+@pytest.mark.parametrize("text", ["", "nonsense", "[workers.a]\n", None])
+def test_a_wrong_file_keeps_the_old_settings(path, text):
+    config = FileConfig(path, {})
+    before = config.current
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigInvalid):
+        config.reload()
+    assert config.current is before
+    path.write_text(TWO)
+    config.reload()
+    assert config.current.version == 2
+
+
+@pytest.mark.accepts("M-12", "B-30")
+def test_listeners_hear_of_accepted_changes_only(path):
+    config = FileConfig(path, {})
+    heard = []
+    config.subscribe(heard.append)
+    config.reload()
+    path.write_text("wrong")
+    with pytest.raises(ConfigInvalid):
+        config.reload()
+    path.write_text(TWO)
+    config.reload()
+    assert heard == [config.current]
+    config.unsubscribe(heard.append)
+    config.unsubscribe(heard.append)
+    path.write_text(ONE)
+    config.reload()
+    assert len(heard) == 1
+
+
+def test_a_file_that_is_wrong_from_the_beginning_is_refused(tmp_path):
+    with pytest.raises(ConfigInvalid):
+        FileConfig(tmp_path / "uphold.toml", {})
+
+
+@pytest.mark.accepts("B-53")
+def test_the_environment_is_the_one_it_was_made_with(path):
+    path.write_text("[workers.a]\ncommand = '${RUN}'\n")
+    environ = {"RUN": "one"}
+    config = FileConfig(path, environ)
+    environ["RUN"] = "two"
+    assert config.reload().workers[0].command == ("one",)
+
+
+def test_it_knows_every_file_it_looked_at_also_those_that_are_missing(path):
+    path.write_text(ONE + "env_file = 'x.env'\n")
+    (path.parent / "x.env").write_text("A=1\n")
+    config = FileConfig(path, {})
+    names = [str(path), str(path.parent / ".env"), str(path.parent / "x.env")]
+    assert list(config.marks) == names
+    path.write_text(ONE + "env_file = 'y.env'\n")
+    with pytest.raises(ConfigInvalid):
+        config.reload()
+    assert str(path.parent / "y.env") in config.marks
