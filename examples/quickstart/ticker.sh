@@ -1,6 +1,6 @@
 #!/bin/sh
 # Says the time every two seconds. `wait` lets the trap run at once; a plain sleep would not.
-trap 'kill $! 2>/dev/null; echo "the clock stops"; exit 0' TERM
+trap 'exec 2>/dev/null; kill $!; echo "the clock stops"; exit 0' TERM
 while true; do
     date '+it is %H:%M:%S'
     sleep 2 &

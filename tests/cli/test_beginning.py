@@ -73,14 +73,14 @@ def test_a_supervisor_that_dies_at_once_is_reported_with_its_last_words(uphold, 
     assert result.code == 1
     assert "ended before it was ready (exit code 1)" in result.err
     assert "no more memory" in result.err
-    assert "[UPH_START_FAILED]" in result.err
+    assert "[UPH_SUPERVISOR_START_FAILED]" in result.err
 
 
 def test_a_start_that_takes_too_long_is_not_called_a_success(uphold, program, home):
     program("import os, sys\nos.read(0, 1)\nimport signal\nsignal.alarm(5)\nsignal.pause()\n")
     result = uphold("start", "--timeout", "200ms")
     assert result.code == 1
-    assert "[UPH_START_TIMEOUT]" in result.err
+    assert "[UPH_SUPERVISOR_START_TIMEOUT]" in result.err
 
 
 @pytest.mark.accepts("D-05", "D-09", "P1", "E-25")

@@ -41,8 +41,10 @@ while True:
         os._exit(9)
     with open("asked.json", "w") as file:
         json.dump(request, file)
-    answer = {"accepted": True, "job_id": "job_1", "grace": 0.05}
-    stream.write(json.dumps({"id": request["id"], "result": answer}).encode() + b"\\n")
+    answer = {"result": {"accepted": True, "job_id": "job_1", "grace": 0.05}}
+    if "refusing" in manners:
+        answer = {"error": {"code": "UPH_SUPERVISOR_STOPPING", "message": "x", "exit_code": 4}}
+    stream.write(json.dumps({"id": request["id"], **answer}).encode() + b"\\n")
     stream.flush()
     if "stubborn" not in manners:
         lock.release(1767225700.0)
@@ -183,6 +185,13 @@ def test_a_supervisor_that_is_just_dying_leaves_nothing_behind_either(uphold, ho
     assert process.wait() == 9
 
 
+def test_a_stop_that_somebody_else_began_is_waited_for(uphold, begin):
+    process = begin("refusing")
+    result = uphold("stop", "--json")
+    assert (result.code, process.wait()) == (0, 0)
+    assert result.json["forced"] is None
+
+
 def test_workers_that_survive_the_helper_make_the_stop_fail(uphold, begin, program):
     process = begin()
     process.kill()
@@ -203,12 +212,12 @@ def test_what_survives_a_kill_is_named_and_nothing_is_tidied_away(
     result = uphold("stop")
     assert result.code == 1
     assert f"supervisor {process.pid} is still alive after SIGKILL" in result.err
-    assert "[UPH_STOP_FAILED]" in result.err
+    assert "[UPH_SUPERVISOR_STOP_FAILED]" in result.err
     assert (home / "lock").read_bytes() == lock
     assert process.poll() is None
     note = json.loads((home / "last_stop.json").read_text())
     assert note["failed"] is True
-    assert note["error"]["code"] == "UPH_STOP_FAILED"
+    assert note["error"]["code"] == "UPH_SUPERVISOR_STOP_FAILED"
 
 
 @pytest.mark.accepts("D-10", "P7")

@@ -80,7 +80,7 @@ def test_a_supervisor_without_a_socket_is_still_starting(uphold, own):
 
 @pytest.mark.accepts("R-12")
 def test_a_failed_stop_is_told_until_the_next_start(uphold, supervisor, document):
-    error = {"code": "UPH_STOP_FAILED", "message": "still alive"}
+    error = {"code": "UPH_SUPERVISOR_STOP_FAILED", "message": "still alive"}
     note = {"at": "2026-01-02T00:00:00.000Z", "failed": True, "error": error}
     (supervisor.home / "last_stop.json").write_text(json.dumps(note))
     supervisor.answers["status"] = document()

@@ -24,6 +24,13 @@ def test_problems_stand_in_the_order_of_the_file_and_those_of_other_files_last()
     ]
 
 
+def test_faults_of_the_writing_stand_among_them():
+    report = Report()
+    report.wrong(("a",), "Second.")
+    found = report.problems("f", lines, [(4, "First."), (10, "Third.")])
+    assert [problem.text for problem in found] == ["First.", "Second.", "Third."]
+
+
 def test_a_place_says_whose_key_is_wrong():
     report = Report()
     place = Place(report, ("workers", "api"), "worker 'api'")

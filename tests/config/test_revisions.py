@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from uphold.config.revisions import FileConfig
@@ -62,6 +64,29 @@ def test_listeners_hear_of_accepted_changes_only(path):
     path.write_text(ONE)
     config.reload()
     assert len(heard) == 1
+
+
+@pytest.mark.accepts("B-30")
+def test_reloads_at_the_same_time_lose_no_version(path):
+    config = FileConfig(path, {})
+    heard = []
+    config.subscribe(heard.append)
+
+    def edit_and_reload(number):
+        for turn in range(10):
+            replacement = path.with_name(f"new-{number}")
+            replacement.write_text(f"[workers.a]\ncommand = 'n{number}-{turn}'\n")
+            replacement.replace(path)
+            config.reload()
+
+    threads = [threading.Thread(target=edit_and_reload, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [revision.version for revision in heard] == list(range(2, len(heard) + 2))
+    assert config.current == heard[-1]
+    assert config.reload() == heard[-1].settings
 
 
 def test_a_file_that_is_wrong_from_the_beginning_is_refused(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from hypothesis import given, strategies
+from hypothesis import example, given, strategies
 
 from uphold.config.toml_positions import find_positions
 
@@ -102,6 +102,7 @@ def test_every_part_of_a_right_text_is_placed(pairs):
     assert set(find_positions(text)) == set(paths(tomllib.loads(text)))
 
 
+@example('"\\1" = 1')
 @given(strategies.text(alphabet="a.='\"[]{},\n# \\1", max_size=60))
 def test_no_text_makes_the_scan_fail_or_hang(text):
     find_positions(text)

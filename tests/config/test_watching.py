@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from uphold.config import watching
 from uphold.config.revisions import FileConfig
 from uphold.config.watching import ConfigWatch
 from uphold.errors import ConfigInvalid
@@ -20,8 +21,25 @@ TWO = "[workers.a]\ncommand = 'two'\n"
 class HastyClock(MachineClock):
     """The same waits, without the patience."""
 
+    __slots__ = ("now_sleeping",)
+
+    def __init__(self):
+        self.now_sleeping = None
+
     async def sleep(self, seconds):
+        self.now_sleeping = seconds
         await asyncio.sleep(seconds / 6)
+        self.now_sleeping = None
+
+
+class CountingWatch(ConfigWatch):
+    """Counts how often it looks; after a look it tells a change or goes back to rest."""
+
+    looks = 0
+
+    def _listen(self):
+        super()._listen()
+        self.looks += 1
 
 
 class Watched:
@@ -29,13 +47,14 @@ class Watched:
 
     def __init__(self, path, *, told_by_kernel=True):
         self.config = FileConfig(path, {})
-        self.watch = ConfigWatch(self.config, HastyClock(), told_by_kernel=told_by_kernel)
+        self.clock = HastyClock()
+        self.watch = CountingWatch(self.config, self.clock, told_by_kernel=told_by_kernel)
         self.changes = self.refused = 0
         self._news = asyncio.Event()
 
     async def __aenter__(self):
         self.task = asyncio.create_task(self._follow())
-        while self.watch._seen == ():  # until it listens
+        while self.watch.looks == 0:
             await asyncio.sleep(0)
         return self
 
@@ -58,14 +77,15 @@ class Watched:
             await self._news.wait()
             self._news.clear()
 
-    async def stays_quiet(self):
-        """Let a later, real change prove that nothing was told before it."""
-        before = self.changes
-        assert not self._news.is_set()
-        with open(self.config.path, "a") as file:
-            file.write("# the next change\n")
-        await self.next_change()
-        assert self.changes == before + 1
+    async def takes_no_notice_of(self, edit):
+        """Edit, wait until the watch has looked, and see it go back to rest without a word."""
+        looks, changes = self.watch.looks, self.changes
+        edit()
+        async with asyncio.timeout(20):
+            while self.watch.looks == looks:
+                await asyncio.sleep(0.01)
+        assert self.clock.now_sleeping in (None, watching.POLL)
+        assert self.changes == changes
 
     @property
     def command(self):
@@ -117,20 +137,51 @@ def test_written_in_place_replaced_and_recreated(path, told):
 @pytest.mark.accepts("E-15")
 def test_the_same_content_again_is_no_change(path, told):
     async def edit(watched):
-        path.touch()
-        replace(path, ONE)
-        (path.parent / "other.txt").write_text("x")
-        await watched.stays_quiet()
+        await watched.takes_no_notice_of(path.touch)
+        await watched.takes_no_notice_of(lambda: replace(path, ONE))
+        path.write_text(TWO)
+        await watched.next_change()
 
     asyncio.run(edits(path, told, edit))
 
 
 @pytest.mark.accepts("E-15")
+def test_whoever_does_not_reload_is_told_once(path):
+    async def run():
+        config = FileConfig(path, {})
+        watch = CountingWatch(config, HastyClock())
+        told = []
+
+        async def follow():
+            async for _ in watch.changes():
+                told.append(path.read_text())
+
+        task = asyncio.create_task(follow())
+        async with asyncio.timeout(20):
+            while watch.looks == 0:
+                await asyncio.sleep(0)
+            for text in (TWO, ONE + "team = 'x'\n"):
+                path.write_text(text)
+                looks = watch.looks
+                while watch.looks < looks + 2:
+                    await asyncio.sleep(0.01)
+        assert told == [TWO, ONE + "team = 'x'\n"]
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+
+@pytest.mark.accepts("E-15")
 def test_own_writes_that_were_loaded_are_no_change(path, told):
     async def edit(watched):
-        path.write_text(TWO)
-        watched.config.reload()
-        await watched.stays_quiet()
+        def write_and_load():
+            path.write_text(TWO)
+            watched.config.reload()
+
+        await watched.takes_no_notice_of(write_and_load)
+        assert watched.config.current.version == 2
 
     asyncio.run(edits(path, told, edit))
 

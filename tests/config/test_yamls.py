@@ -51,8 +51,8 @@ def test_lines_of_every_part():
 
 def test_all_keys_given_twice_are_named():
     assert parse_yaml("a: 1\nb: 2\na: 3\nb: 4\n").faults == (
-        (3, "the key 'a' is given twice"),
-        (4, "the key 'b' is given twice"),
+        (3, "the key 'a' is given twice."),
+        (4, "the key 'b' is given twice."),
     )
 
 

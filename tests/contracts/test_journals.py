@@ -6,7 +6,17 @@ import pytest
 
 from uphold.journal.rows import Owner
 from uphold.journal.writing import open_journal
-from uphold.testing.contracts.journals import BOOT, NEXT_BOOT, JournalContract
+from uphold.ports.journals import Batch
+from uphold.testing.contracts.journals import (
+    BOOT,
+    NEXT_BOOT,
+    JournalContract,
+    entry,
+    job,
+    news,
+    play,
+    status,
+)
 from uphold.testing.journals import MemoryJournal
 
 
@@ -70,6 +80,30 @@ class TestMemoryJournal(JournalContract):
     @pytest.fixture
     def bench(self):
         return MemoryBench()
+
+    def test_a_power_cut_takes_what_was_not_durable_and_a_kill_does_not(self):
+        async def script():
+            journal = MemoryJournal()
+            await journal.append(Batch(events=[news(1)], slots=[status("a")], durable=True))
+            await journal.append(Batch(events=[news(2)], slots=[status("b")], meta={"k": "v"}))
+            killed, cut = journal.after_kill(), journal.after_boot("boot-2")
+            assert set(killed.recall().slots) == {"a", "b"}
+            assert set(cut.recall().slots) == {"a"}
+            assert [event["seq"] for event in await cut.events()] == [1]
+            assert "k" not in cut.recall().meta
+
+        play(script)
+
+    def test_what_was_written_can_be_looked_at(self):
+        async def script():
+            journal = MemoryJournal()
+            batch = Batch(audit=[entry(1)], jobs=[job("running")], durable=True)
+            await journal.append(batch)
+            assert journal.audit == [entry(1)]
+            assert journal.jobs == {"job-1": job("running")}
+            assert journal.appended == [batch]
+
+        play(script)
 
 
 class TestSqliteJournal(JournalContract):

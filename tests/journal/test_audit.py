@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3  # noqa: TID251 - the hand that tampers
 from contextlib import closing
+from itertools import pairwise
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_an_untouched_chain_has_no_problems_and_begins_at_the_beginning(audited)
     with JournalReader(audited) as reader:
         rows = reader.audit()
     assert rows[0]["prev_hash"] == BEGINNING
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in pairwise(rows):
         assert after["prev_hash"] == before["hash"]
 
 
@@ -124,7 +125,7 @@ def test_the_chain_goes_on_over_runs_and_survives_pruning(written, opened, path)
     play(script)
     assert problems(path) == []
     with JournalReader(path) as reader:
-        assert [row["created_at"] for row in reader.audit()][0] == utc_text(1770301818.0)
+        assert reader.audit()[0]["created_at"] == utc_text(1770301818.0)
     tamper(path, "DELETE FROM audit_log_t WHERE rowid = (SELECT min(rowid) FROM audit_log_t)")
     assert problems(path)
 

@@ -242,7 +242,7 @@ def test_a_damaged_record_hides_neither_its_row_nor_the_others(full):
 def test_a_path_with_signs_that_mean_something_in_an_address_is_just_a_path(
     opened, tmp_path, owner
 ):
-    folder = tmp_path / "a b?mode=rw&c#d%20e"
+    folder = tmp_path / "a b?mode=rw&c#d%20e\udce9"
     folder.mkdir()
 
     async def script():

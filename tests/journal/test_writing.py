@@ -122,26 +122,27 @@ def test_a_full_disk_refuses_appends_and_space_lets_them_work_again(tmp_path, ow
         journal, _ = open_journal(folder / "journal.db", boot_id=BOOT, owner=owner, now=0.0)
         await journal.append(Batch(events=[news(1)], audit=[entry(1)], durable=True))
         fill(folder / "ballast")
-        refused = []
-        for number in range(2, 400):
-            try:
+        number = 1
+
+        async def write_on():
+            nonlocal number
+            while number < 400:
+                number += 1
                 await journal.append(
                     Batch(events=[news(number)], slots=[status()], durable=number % 2 == 0)
                 )
-            except StoreUnavailable as error:
-                refused.append(number)
-                assert "full" in error.message
-                assert "space" in error.remedy
-                break
-        assert refused
+
+        with pytest.raises(StoreUnavailable, match="full") as caught:
+            await write_on()
+        assert "space" in caught.value.remedy
         with pytest.raises(StoreUnavailable):
             await journal.append(Batch(audit=[entry(2)], slots=[status("x" * 9000)], durable=True))
         (folder / "ballast").unlink()
-        await journal.append(Batch(events=[news(refused[0])], audit=[entry(3)], durable=True))
+        await journal.append(Batch(events=[news(number)], audit=[entry(3)], durable=True))
         await journal.close()
         with JournalReader(folder / "journal.db") as reader:
             seqs = [event["seq"] for event in reader.events(limit=1000)]
-            assert seqs == list(range(1, refused[0] + 1))
+            assert seqs == list(range(1, number + 1))
             assert [row["audit_id"] for row in reader.audit()] == ["audit-1", "audit-3"]
             assert verify(reader) == []
 
@@ -157,7 +158,7 @@ def test_a_supervisor_that_starts_on_a_full_disk_can_recall_and_catches_up(tmp_p
         await journal.append(Batch(events=[news(1)], slots=[status()], durable=True))
         killed = folder / "killed" / "journal.db"
         killed.parent.mkdir()
-        for end in ("", "-wal"):
+        for end in ("", "-wal", "-shm"):
             shutil.copy(f"{path}{end}", f"{killed}{end}")
         await journal.close()
         for where, gap in ((path, None), (killed, "2-1000001")):
@@ -167,8 +168,9 @@ def test_a_supervisor_that_starts_on_a_full_disk_can_recall_and_catches_up(tmp_p
             memory = late.recall()
             assert set(memory.slots) == {"api"}
             assert memory.meta.get("gap") == gap
-            with pytest.raises(StoreUnavailable):
-                await late.append(Batch(events=[news(memory.last_seq + 1)], durable=True))
+            if where is path:  # opening what a kill left makes room: its log is worked in
+                with pytest.raises(StoreUnavailable):
+                    await late.append(Batch(events=[news(memory.last_seq + 1)], durable=True))
             (folder / "ballast").unlink()
             await late.append(Batch(events=[news(memory.last_seq + 1)], durable=True))
             again = late.recall()

@@ -116,8 +116,8 @@ class PumpHome:
             if process.poll() is None:
                 process.kill()
             process.wait()
-        for fd in self._held:
-            os.close(fd)
+        for fd in list(self._held):
+            self.let_go(fd)
 
     def _rotated(self, log: str) -> list[Path]:
         found = self.logs.glob(f"{log}.[0-9]*")

@@ -7,6 +7,7 @@ import os
 import random
 import stat
 from pathlib import Path
+from subprocess import TimeoutExpired  # noqa: TID251 - tests start real processes
 
 import pytest
 
@@ -50,21 +51,18 @@ def test_nothing_is_lost_doubled_or_torn_when_the_pump_is_killed_at_random(
 ) -> None:
     home.configure(max_size=20_000, keep=1000, compress=compress)
     worker = home.worker(home.fifo("w.out"), COUNTING, 0, 90_000)
-    kills = 0
-    while worker.poll() is None or kills < 24:
-        pump = home.start()
-        try:
-            pump.wait(seeded.uniform(0.015, 0.12))
-        except Exception:
-            pump.kill()
-            pump.wait()
-        kills += 1
+    for _ in range(30):
+        # Most die at work, some while they begin and mend what the last one left.
+        pump = home.started() if seeded.random() < 0.8 else home.start()
+        with pytest.raises(TimeoutExpired):
+            pump.wait(seeded.uniform(0.0, 0.06))
+        pump.kill()
+        pump.wait()
     home.started()
-    home.stop()
     assert worker.wait() == 0, "a writer must not notice"
+    home.stop()
     assert numbered(home.text("w.log")) == list(range(90_000))
     assert len(home.places("w.log")) > 200
-    assert kills >= 24
 
 
 @pytest.mark.accepts("P13")

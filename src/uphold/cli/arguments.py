@@ -16,6 +16,10 @@ from uphold.errors import EXIT_USAGE, UpholdError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Our messages have no translations; looking for some would import `locale` and search the disk
+# (3 ms with every command).
+argparse._ = lambda text: text  # type: ignore[attr-defined]
+
 TAKES_A_VALUE: Final = frozenset({"-c", "--config", "--home", "--timeout", "--label", "--reason"})
 """Options that may stand before the verb and have a value after them."""
 

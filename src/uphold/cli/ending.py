@@ -138,7 +138,7 @@ def _end(
     _record(place.home, watched.pid, "SIGKILL", failed=True)
     raise UpholdError(
         f"supervisor {watched.pid} is still alive after SIGKILL.",
-        code="UPH_STOP_FAILED",
+        code="UPH_SUPERVISOR_STOP_FAILED",
         remedy=f"It hangs inside the kernel; see /proc/{watched.pid}/stack, then stop again. "
         "Its lock and its state were left as they are.",
     )
@@ -158,14 +158,15 @@ def _ask(args: argparse.Namespace, place: Place, *, keep_workers: bool) -> dict[
     except UpholdError as error:
         if error.code in _REFUSALS:
             raise
-        if error.code == "UPH_SUPERVISOR_GONE":
-            # It may have gone because it was asked; the wait will tell.
+        if error.code in _UNDER_WAY:
             return {"grace": DEFAULT_GRACE}
         warn(args, f"the supervisor could not be asked: {error.message}")
         return None
     return answer
 
 
+_UNDER_WAY: Final = frozenset({"UPH_SUPERVISOR_GONE", "UPH_SUPERVISOR_STOPPING"})
+"""It may have gone because it was asked, or somebody asked before us: the wait will tell."""
 _REFUSALS: Final = frozenset({"UPH_HOME_DENIED", "UPH_ORDER_REFUSED", "UPH_USAGE"})
 
 
@@ -192,7 +193,7 @@ def _record(home: str, pid: int | None, forced: str | None, *, failed: bool) -> 
         "pid": pid,
         "forced": forced,
         "failed": failed,
-        "error": {"code": "UPH_STOP_FAILED", "message": message} if failed else None,
+        "error": {"code": "UPH_SUPERVISOR_STOP_FAILED", "message": message} if failed else None,
         "message": message,
         "author": author(),
     }

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 USUAL_COUNT: Final = 50
 ALL: Final = 1_000_000
+SETTLE: Final = 0.05
+"""Seconds of quiet after which a burst of news is over."""
 
 
 def declare_history_options(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +75,8 @@ def tell_history(
             _tell(args, _unseen(read(journal), seen), line, nothing=f"no {what} yet")
             if args.follow:
                 for _ in announcements(place):
+                    # A new connection: a resting file may have been opened as unchanging.
+                    journal.close()
                     _tell(args, _unseen(read(journal), seen), line)
     except StoreUnavailable as error:
         if error.code != "UPH_JOURNAL_MISSING":
@@ -81,13 +85,19 @@ def tell_history(
     return EXIT_DONE
 
 
-def announcements(place: Place) -> Iterator[Record]:
-    """Give every event from now on, until the supervisor ends."""
+def announcements(place: Place) -> Iterator[None]:
+    """Tell whenever something has happened, until the supervisor ends; a burst is told once."""
     with Connection(place.home) as connection:
         connection.call("subscribe", {"from_seq": None, "names": None})
         # What happened between the first reading and the subscription is read again.
-        yield {}
-        yield from events_on(connection)
+        yield None
+        try:
+            while connection.receive(None) is not None:
+                while connection.receive(SETTLE) is not None:
+                    pass
+                yield None
+        except (EOFError, ConnectionError):
+            yield None
 
 
 def events_on(connection: Connection) -> Iterator[Record]:
@@ -122,7 +132,7 @@ def details(payload: object) -> str:
     """Say a payload in one line: the reason as a sentence, the rest as key=value."""
     if not isinstance(payload, dict):
         return "" if payload is None else str(payload)
-    known = {key: value for key, value in payload.items() if value is not None}
+    known = {key: value for key, value in payload.items() if value not in (None, "", [], {})}
     before, after, why = known.pop("before", None), known.pop("after", None), known.pop("why", "")
     parts = [f"{before} -> {after}"] if after is not None else []
     parts += [f"{key}={_short(value)}" for key, value in known.items()]
@@ -132,6 +142,8 @@ def details(payload: object) -> str:
 def _short(value: object) -> str:
     if isinstance(value, dict):
         return ",".join(f"{key}:{each}" for key, each in value.items() if each is not None)
+    if isinstance(value, list):
+        return ",".join(map(str, value))
     return str(value)
 
 

@@ -87,7 +87,7 @@ def wait_until_ready(
     if not told.get("ready"):
         raise UpholdError(
             f"the supervisor ended before it was ready{_ending(started.pid)}.",
-            code="UPH_START_FAILED",
+            code="UPH_SUPERVISOR_START_FAILED",
             remedy=_last_words(home),
         )
     return dict(told)
@@ -123,7 +123,7 @@ def stop_left_overs(home: str) -> dict[str, Any]:
         raise UpholdError(
             "the recorded workers could not be stopped: the helper that was to do it ended "
             f"with {_exit_words(status)}.",
-            code="UPH_STOP_FAILED",
+            code="UPH_SUPERVISOR_STOP_FAILED",
             remedy=_last_words(home),
         )
     told.setdefault("ok", status == 0)
@@ -167,7 +167,7 @@ def _spawn(
         )
     except OSError as cause:
         raise HostFailure(
-            f"cannot start {sys.executable}: {cause.strerror}.", code="UPH_START_FAILED"
+            f"cannot start {sys.executable}: {cause.strerror}.", code="UPH_SUPERVISOR_START_FAILED"
         ) from cause
     finally:
         for descriptor in kept:
@@ -200,7 +200,7 @@ def _first_line(
             if left <= 0:
                 raise UpholdError(
                     f"the supervisor was not ready within {patience:g} s; it goes on starting.",
-                    code="UPH_START_TIMEOUT",
+                    code="UPH_SUPERVISOR_START_TIMEOUT",
                     remedy="`uphold status` shows how far it has come.",
                 )
             if notice is not None:

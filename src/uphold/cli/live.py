@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _REFRESH: Final = 1.0
 _SETTLE: Final = 0.05
-"""Seconds in which news is gathered before the next picture: a burst makes one, not a thousand."""
+"""Seconds of quiet after which a burst of news is over: it makes one picture, not a thousand."""
+_MOST_GATHERED: Final = 1000
 
 _HIDE_CURSOR: Final = "\x1b[?25l"
 _SHOW_CURSOR: Final = "\x1b[?25h"
@@ -97,8 +98,10 @@ def follow(
 
 
 def _gather(news: Connection) -> None:
-    while news.receive(_SETTLE) is not None:
-        pass
+    """Take in what else has happened; under endless news a picture is due all the same."""
+    for _ in range(_MOST_GATHERED):
+        if news.receive(_SETTLE) is None:
+            return
 
 
 def _repaint(lines: Sequence[str], height: int | None) -> None:

@@ -146,7 +146,11 @@ def find_sources(folder: int, names: Sequence[str] | None) -> list[Source]:
             names is not None and (slot in names or worker in names)
         ):
             found.add(Source(slot, "err" if match["err"] else "out"))
-    return sorted(found, key=lambda each: (worker_of(each.slot), slot_index(each.slot), each))
+
+    def order(source: Source) -> tuple[str, int, bool]:
+        return worker_of(source.slot), slot_index(source.slot), source.stream == "err"
+
+    return sorted(found, key=order)
 
 
 class LogView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -16,10 +17,27 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_PIPE_CLOSED: Final = 141
 """What a shell reports for a program that SIGPIPE ended; `head` closing early is no mistake."""
 
+_MANY_OBJECTS: Final = 100_000
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and tell its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run one command and tell its exit code; as a program of its own, end with it."""
+    if argv is not None:
+        return run_command(argv)
+    # A command is over before tidying up pays: objects are not searched for cycles meanwhile
+    # (2 ms of 50), and the interpreter is not taken apart at the end (6 ms).
+    gc.set_threshold(_MANY_OBJECTS)
+    code = run_command(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = EXIT_PIPE_CLOSED
+    os._exit(code)
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Run one command and report what goes wrong; nothing but an exit code comes out."""
     # Known before parsing, so that a mistake on the command line is reported in JSON too.
     as_json = "--json" in words
     args = None

@@ -127,7 +127,7 @@ def _row(each: Recorded, at: float, boot: str) -> dict[str, Any]:
         "admin": said.get("admin") or "enabled",
         "state": "running" if alive else "stopped",
         "health": "unknown",
-        "condition": "running" if alive else "stopped",
+        "condition": "running" if alive else "error" if said.get("last_error") else "stopped",
         "pid": each.pid if alive else None,
         "generation": int(said.get("generation") or 0),
         "since": said.get("since"),

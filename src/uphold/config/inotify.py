@@ -44,8 +44,9 @@ class FolderNews:
             raise OSError(ctypes.get_errno(), "inotify is not available")
         self._names: dict[int, set[str]] = {}
         try:
-            for folder, name in entries:
-                self._names.setdefault(self._watch(folder), set()).add(name)
+            for folder, names in _by_folder(entries).items():
+                # Two paths may lead to one folder, and it has one watch.
+                self._names.setdefault(self._watch(folder), set()).update(names)
         except OSError:
             self.close()
             raise
@@ -114,6 +115,13 @@ def is_untold(folder: str) -> bool:
     number = f"{os.major(device)}:{os.minor(device)}"
     kinds = [line.split(" - ", 1)[1] for line in lines if line.split(" ", 3)[2] == number]
     return any(kind.startswith(_UNTOLD) for kind in kinds)
+
+
+def _by_folder(entries: Iterable[Entry]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for folder, name in entries:
+        found.setdefault(folder, set()).add(name)
+    return found
 
 
 def _link_target(path: str) -> str | None:

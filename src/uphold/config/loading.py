@@ -72,14 +72,15 @@ class _Examination:
 
     def outcome(self) -> Reading:
         try:
-            document = parse(self._shelf.read(self._path), self._path)
+            text = self._shelf.read(self._path)
+            document = parse(text, self._path)
         except NotRead as cause:
             return self._failed(Problem(self._shown, f"the file {cause.text}."), cause.missing)
         except Unparsable as cause:
             return self._failed(Problem(f"{self._shown}:{cause.line}", f"{cause.text}."))
-        settings = self._settings(document)
-        problems = [Problem(f"{self._shown}:{line}", f"{text}.") for line, text in document.faults]
-        problems += self._report.problems(self._shown, document.line_of)
+        # A backslash may spell a dollar sign; without either there is nothing to substitute.
+        settings = self._settings(document, variables="$" in text or "\\" in text)
+        problems = self._report.problems(self._shown, document.line_of, document.faults)
         return Reading(
             settings=None if problems else settings,
             problems=tuple(problems),
@@ -90,17 +91,18 @@ class _Examination:
         marks = self._shelf.marks
         return Reading(settings=None, problems=(problem,), marks=marks, missing=missing)
 
-    def _settings(self, document: Document) -> Settings | None:
-        tables, root = document.tables, ()
+    def _settings(self, document: Document, *, variables: bool) -> Settings | None:
+        tables = document.tables
         part: Any = tables.get(keys.WRAPPER)
-        where: Where = root
+        where: Where = ()
         if isinstance(part, dict):
             tables, where = part, (keys.WRAPPER,)
         if not tables:
             self._report.wrong(where, "the file is empty; it must declare [workers].")
             return None
         lookup = self._lookup()
-        expanded = self._expanded(tables, where, lookup, 0)
+        if variables:
+            tables = self._expanded(tables, where, lookup, 0)
         resolver = Resolver(
             folder=self._folder,
             root=where,
@@ -108,7 +110,7 @@ class _Examination:
             secrets=self._secrets,
             env_file=self._env_file,
         )
-        return resolver.settings(expanded, self._path)
+        return resolver.settings(tables, self._path)
 
     def _lookup(self) -> dict[str, str]:
         path = os.path.join(self._folder, ".env")  # noqa: PTH118 - text is enough

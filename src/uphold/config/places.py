@@ -52,11 +52,12 @@ class Report:
         meant = nearest(text, known)
         return f"; did you mean '{meant}'?" if meant else ""
 
-    def problems(self, file: str, line_of: LineOf) -> list[Problem]:
-        """List them in the order of the file, those of other files last."""
-        lines = sorted(
-            ((line_of(where), text) for where, text in self._here), key=lambda pair: pair[0]
-        )
+    def problems(
+        self, file: str, line_of: LineOf, faults: Iterable[tuple[int, str]] = ()
+    ) -> list[Problem]:
+        """List them, and faults of the writing, in the order of the file; other files last."""
+        lines = [*faults, *((line_of(where), text) for where, text in self._here)]
+        lines.sort(key=lambda pair: pair[0])
         return [*(Problem(f"{file}:{line}", text) for line, text in lines), *self._elsewhere]
 
 

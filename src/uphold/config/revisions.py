@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from uphold.config.loading import examine
@@ -39,6 +40,9 @@ class FileConfig:
         self.path = os.path.abspath(path)  # noqa: PTH100 - links stay: what they lead to may change
         self._environ = dict(environ)
         self._listeners: list[Listener] = []
+        # The watch, the verb and a signal may reload at once, from threads: what was read later
+        # must not be replaced by what was read earlier.
+        self._one_at_a_time = Lock()
         self._marks: Mapping[str, int | None] = {}
         self._current = Revision(settings=self._look().settings_or_raise(), version=1)
 
@@ -54,15 +58,16 @@ class FileConfig:
 
     def reload(self) -> Settings:
         """Read the file again; ConfigInvalid if it is wrong, and then the old settings stay."""
-        settings = self._look().settings_or_raise()
-        if settings != self._current.settings:
-            self._current = Revision(settings=settings, version=self._current.version + 1)
-            for listener in tuple(self._listeners):
-                listener(self._current)
-        return settings
+        with self._one_at_a_time:
+            settings = self._look().settings_or_raise()
+            if settings != self._current.settings:
+                self._current = Revision(settings=settings, version=self._current.version + 1)
+                for listener in tuple(self._listeners):
+                    listener(self._current)
+            return settings
 
     def subscribe(self, listener: Listener) -> None:
-        """Tell this listener of every accepted change from now on."""
+        """Tell this listener of every accepted change from now on, on the thread that reloads."""
         self._listeners.append(listener)
 
     def unsubscribe(self, listener: Listener) -> None:

@@ -25,7 +25,8 @@ _NAMES_A_PLACE: Final = re.compile(r"(?:[_.-](?:file|path|dir|url_file)|ttl|_nam
 _HARMLESS: Final = re.compile(
     r"true|false|yes|no|on|off|none|null"
     r"|[-+]?[0-9][0-9.,_:]*[A-Za-z]{0,3}"  # numbers, times, sizes, durations, addresses
-    r"|[A-Za-z][A-Za-z ._:/@-]*"  # words, host names, locales, time zones
+    # Words, host names, versions, zones: letters, then few digits. Keys mix them wildly.
+    r"|[A-Za-z]{0,24}[0-9]{0,4}(?:[ ._:/@,-][A-Za-z]{0,24}[0-9]{0,4})*"
     r"|(?:~|\.{1,2})?/.*"  # paths
     r"|[A-Za-z][A-Za-z0-9+.-]*://[^@?]*",  # addresses without user or query
     re.IGNORECASE | re.DOTALL,

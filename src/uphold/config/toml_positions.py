@@ -1,7 +1,8 @@
 """On which line each part of a TOML text stands.
 
-The standard parser does not tell. This scan trusts that the text has been found right by it;
-it only follows keys, tables and lists, and is run when there is a problem to be placed.
+The standard parser does not tell. This scan follows keys, tables and lists of a text that the
+parser has found right, and is run when there is a problem to be placed. Should the two ever
+disagree, a line is a little off; nothing fails.
 """
 
 from __future__ import annotations
@@ -147,4 +148,6 @@ class _Scan:
 def _plain(part: str) -> str:
     if not part.startswith(('"', "'")):
         return part
-    return str(tomllib.loads(f"key = {part}")["key"])
+    with suppress(tomllib.TOMLDecodeError):
+        return str(tomllib.loads(f"key = {part}")["key"])
+    return part

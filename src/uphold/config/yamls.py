@@ -92,7 +92,7 @@ class _Composer:
         before = self._made
         self._made += 1
         if event.tag is not None and event.tag not in _TEXT_TAGS:
-            self.faults.append((_line(event), f"tags are not allowed here ({event.tag[:60]})"))
+            self.faults.append((_line(event), f"tags are not allowed here ({event.tag[:60]})."))
         if isinstance(event, yaml.ScalarEvent):
             value = _plain(event.value) if event.implicit[0] else event.value
         elif isinstance(event, yaml.MappingStartEvent):
@@ -127,7 +127,7 @@ class _Composer:
             if key == "<<" and plain:
                 merged.append((value, line))
             elif key in table:
-                self.faults.append((line, f"the key {key[:60]!r} is given twice"))
+                self.faults.append((line, f"the key {key[:60]!r} is given twice."))
             else:
                 table[key] = value
                 lines[key] = line
@@ -141,7 +141,7 @@ class _Composer:
     ) -> None:
         for source in value if isinstance(value, list) else [value]:
             if not isinstance(source, dict):
-                self.faults.append((line, "'<<' takes a table, or a list of tables"))
+                self.faults.append((line, "'<<' takes a table, or a list of tables."))
                 continue
             for key, item in source.items():
                 if key not in table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 from zlib import crc32
 
 from uphold.core.specs import Backoff, Instant, RestartPolicy, WorkerSpec
@@ -28,6 +28,8 @@ def comes_back(end: Exit, spec: WorkerSpec) -> bool:
             return not succeeded(end, spec)
         case RestartPolicy.ALWAYS:
             return True
+        case _:
+            assert_never(spec.restart)
 
 
 def failures_after(status: SlotStatus, ended_at: Instant, spec: WorkerSpec) -> int:

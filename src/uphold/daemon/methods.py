@@ -9,11 +9,12 @@ from uphold.core import orders
 from uphold.core.changes import Change, preview
 from uphold.core.declaring import unknown
 from uphold.core.dependencies import longest_grace
+from uphold.core.events import Note
 from uphold.core.explaining import explain
 from uphold.core.names import is_label, worker_of
 from uphold.core.orders import Refusal
 from uphold.core.times import utc_or_none
-from uphold.errors import EXIT_USAGE, UpholdError
+from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
 from uphold.wire.views import plain, rows, worker_rows
@@ -177,7 +178,7 @@ class Methods:
         """Apply the file as it is now."""
         before = self._supervisor.snapshot().declaration.workers
         version = self._config.current.version
-        settings = await asyncio.to_thread(self._config.reload)
+        settings = await reload(self._config, self._supervisor)
         changes = [_change_view(each) for each in preview(before, settings.workers)]
         if self._config.current.version == version:
             return {"schema": 1, "job_id": None, "results": [], "changes": changes}
@@ -269,6 +270,23 @@ class Methods:
         if entry is not None and name in entry.slots():
             return name
         raise _refused(unknown(name, known))
+
+
+async def reload(config: FileConfig, supervisor: Supervisor) -> Settings:
+    """Read the file again; if it is wrong, put that on record, raise it and keep the old one."""
+    try:
+        return await asyncio.to_thread(config.reload)
+    except ConfigInvalid as error:
+        await supervisor.tell(
+            Note(
+                type="config.refused",
+                entity_type="config",
+                entity_id=config.path,
+                payload={"problems": [str(problem) for problem in error.problems]},
+                severity="error",
+            )
+        )
+        raise
 
 
 def wish_of(params: Mapping[str, Any]) -> Wish:

@@ -10,9 +10,9 @@ import os
 import secrets
 import signal
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from uphold.config.loading import load
@@ -24,7 +24,7 @@ from uphold.core.events import Note
 from uphold.core.specs import Kind
 from uphold.core.times import utc_text
 from uphold.daemon.companions import PumpLink, pump_spec
-from uphold.daemon.methods import Methods
+from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import RESTRAINT, runtime_view
 from uphold.daemon.narrating import BookLog, narrate
 from uphold.drivers.process import ProcessDriver
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
     from uphold.host.homes import Home
     from uphold.host.processes.birth import Birthright
+
+_FIRST_STARTS: Final = 10.0
+"""Seconds `uphold start` waits for the first starts to come to something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +188,7 @@ async def _serve_owned(
             asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
         _listen_to_signals(supervisor, config)
+        await supervisor.settled(_FIRST_STARTS)
         _say_ready(launch.ready_fd, owner.pid)
         code = await supervisor.wait()
         for task in helpers:
@@ -221,26 +225,12 @@ async def _follow_config(
     """Pick up edits by themselves. A wrong file is told of once, and nothing changes."""
     config.subscribe(lambda revision: link.settle(revision.settings.workers))
     async for _ in ConfigWatch(config, clock).changes():
+        await _reload(config, supervisor)
+
+
+async def _reload(config: FileConfig, supervisor: Supervisor) -> None:
+    with suppress(ConfigInvalid):  # it is on record, and nothing has changed
         await reload(config, supervisor)
-
-
-async def reload(config: FileConfig, supervisor: Supervisor) -> None:
-    """Read the file again; if it is wrong, say so and go on with the old one."""
-    try:
-        await asyncio.to_thread(config.reload)
-    except ConfigInvalid as error:
-        await supervisor.tell(
-            Note(
-                type="config.refused",
-                entity_type="config",
-                entity_id=config.path,
-                payload={
-                    "error": error.message,
-                    "problems": [str(problem) for problem in error.problems],
-                },
-                severity="error",
-            )
-        )
 
 
 async def _reflect(
@@ -278,7 +268,7 @@ def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
 
     loop.add_signal_handler(signal.SIGTERM, end, "SIGTERM")
     loop.add_signal_handler(signal.SIGINT, end, "SIGINT")
-    loop.add_signal_handler(signal.SIGHUP, lambda: begin(reload(config, supervisor)))
+    loop.add_signal_handler(signal.SIGHUP, lambda: begin(_reload(config, supervisor)))
 
 
 def _say_ready(descriptor: int | None, pid: int) -> None:

@@ -7,15 +7,15 @@ so no lock is needed and what is on disk is what is believed.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from uphold.core.declaring import Declaration, declare
 from uphold.core.orders import Order, Refusal
-from uphold.core.outcomes import Accepted
+from uphold.engine.auditing import audit_entry
+from uphold.engine.jobs import Job, open_job
 from uphold.engine.telling import names_of, news_of, refusal_note
 from uphold.errors import StoreUnavailable
-from uphold.ports.journals import AuditEntry, Batch, JobRow
+from uphold.ports.journals import AuditEntry, Batch
 from uphold.wire.overrides import encode_override
 
 if TYPE_CHECKING:
@@ -24,16 +24,7 @@ if TYPE_CHECKING:
     from uphold.core.events import Event, Recorded
     from uphold.engine.ledger import Ledger
 
-    Enact = Callable[[Declaration, list[Recorded], list["Taken"]], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """An order that was audited and now stands."""
-
-    order: Order
-    job: JobRow
-    accepted: Accepted
+    Enact = Callable[[Declaration, list[Recorded], list[Job]], None]
 
 
 class Intake:
@@ -42,12 +33,12 @@ class Intake:
     def __init__(self, *, ledger: Ledger, enact: Enact) -> None:
         self._ledger = ledger
         self._enact = enact
-        self._waiting: list[tuple[Order, asyncio.Future[Taken | Refusal]]] = []
+        self._waiting: list[tuple[Order, asyncio.Future[Job | Refusal]]] = []
         self._ready = asyncio.Event()
 
-    async def submit(self, order: Order) -> Taken | Refusal:
+    async def submit(self, order: Order) -> Job | Refusal:
         """Hand in an order and wait until it stands or is refused."""
-        answer: asyncio.Future[Taken | Refusal] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Job | Refusal] = asyncio.get_running_loop().create_future()
         self._waiting.append((order, answer))
         self._ready.set()
         return await answer
@@ -69,13 +60,13 @@ class Intake:
 
     async def _take(
         self,
-        waiting: list[tuple[Order, asyncio.Future[Taken | Refusal]]],
+        waiting: list[tuple[Order, asyncio.Future[Job | Refusal]]],
         declaration: Declaration,
     ) -> None:
         before = declaration
         news: list[Event] = []
         audit: list[AuditEntry] = []
-        answers: list[Taken | Refusal] = []
+        answers: list[Job | Refusal] = []
         for order, _ in waiting:
             verdict = declare(declaration, order)
             if isinstance(verdict, Refusal):
@@ -84,16 +75,16 @@ class Intake:
                 audit.append(audit_entry(order, (), refused=verdict.message))
                 continue
             names = names_of(order, declaration, verdict)
-            answers.append(_taken(order, names, verdict.version))
+            answers.append(open_job(order, names, verdict.version))
             news += news_of(order, declaration, verdict)
             audit.append(audit_entry(order, names))
             declaration = verdict
-        taken = [answer for answer in answers if isinstance(answer, Taken)]
+        taken = [answer for answer in answers if isinstance(answer, Job)]
         recorded = self._ledger.number(news)
         batch = Batch(
             events=recorded,
             audit=audit,
-            jobs=[answer.job for answer in taken],
+            jobs=[answer.row for answer in taken],
             overrides=_overrides(before, declaration),
             meta=declaration_meta(declaration),
         )
@@ -115,44 +106,6 @@ def declaration_meta(declaration: Declaration) -> dict[str, str]:
         "config_version": str(declaration.config_version),
         "paused": "1" if declaration.paused else "0",
     }
-
-
-def audit_entry(
-    order: Order, names: tuple[str, ...], *, refused: str | None = None, outcome: str | None = None
-) -> AuditEntry:
-    """Make the line of the audit for an order, its refusal, or its outcome."""
-    ending = "refused" if refused is not None else outcome
-    details: dict[str, object] = {"origin": order.origin, "reason": order.reason}
-    if refused is not None:
-        details["error"] = refused
-    if len(names) > 1:
-        details["names"] = list(names)
-    return AuditEntry(
-        id=order.id if ending is None else f"{order.id}.{ending}",
-        actor=order.author,
-        action=order.wish.VERB if ending is None else f"{order.wish.VERB}.{ending}",
-        target_type="worker" if names else "supervisor",
-        target_id=names[0] if len(names) == 1 else ("*" if names else "supervisor"),
-        label=order.label,
-        at=order.at,
-        details=details,
-    )
-
-
-def _taken(order: Order, names: tuple[str, ...], version: int) -> Taken:
-    job = JobRow(
-        id=order.id,
-        task_id=None,
-        type=order.wish.VERB,
-        target=",".join(names)[:255],
-        label=order.label,
-        state="running",
-        created_at=order.at,
-        updated_at=order.at,
-        started_at=order.at,
-    )
-    accepted = Accepted(wish=order.wish, names=names, version=version)
-    return Taken(order=order, job=job, accepted=accepted)
 
 
 def _overrides(before: Declaration, after: Declaration) -> dict[str, str | None]:

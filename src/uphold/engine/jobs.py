@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from uphold.core.names import is_companion
 from uphold.core.outcomes import Accepted, Pending, Result, outcome
-from uphold.engine.intake import Taken, audit_entry
+from uphold.engine.auditing import audit_entry
 from uphold.engine.telling import order_note
+from uphold.ports.journals import JobRow
 
 if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from uphold.core.events import Event, Moment
     from uphold.core.orders import Order
     from uphold.core.specs import Instant
-    from uphold.ports.journals import AuditEntry, JobRow
+    from uphold.ports.journals import AuditEntry
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,21 +32,38 @@ class Job:
     results: dict[str, Result] = field(default_factory=dict)
 
 
+def open_job(order: Order, names: tuple[str, ...], version: int) -> Job:
+    """Make the job of an order that is being taken."""
+    row = JobRow(
+        id=order.id,
+        task_id=None,
+        type=order.wish.VERB,
+        target=",".join(names)[:255],
+        label=order.label,
+        state="running",
+        created_at=order.at,
+        updated_at=order.at,
+        started_at=order.at,
+    )
+    # Companions look after themselves: nobody waits for them.
+    followed = tuple(name for name in names if not is_companion(name))
+    return Job(
+        order=order,
+        row=row,
+        accepted=Accepted(wish=order.wish, names=followed, version=version),
+        done=asyncio.get_running_loop().create_future(),
+    )
+
+
 class Jobs:
     """The orders that have not yet come true."""
 
     def __init__(self) -> None:
         self._open: dict[str, Job] = {}
 
-    def follow(self, taken: Taken) -> None:
-        """Follow one more order. Companions look after themselves: nobody waits for them."""
-        names = tuple(name for name in taken.accepted.names if not is_companion(name))
-        self._open[taken.job.id] = Job(
-            order=taken.order,
-            row=taken.job,
-            accepted=replace(taken.accepted, names=names),
-            done=asyncio.get_running_loop().create_future(),
-        )
+    def follow(self, job: Job) -> None:
+        """Follow one more order."""
+        self._open[job.row.id] = job
 
     def find(self, job_id: str) -> Job | None:
         """Find an order that is still under way."""

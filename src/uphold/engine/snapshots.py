@@ -74,6 +74,11 @@ class Snapshot:
         """How the whole does."""
         return supervisor_health(self.declaration, self.observed)
 
+    @property
+    def starting(self) -> bool:
+        """Tell whether any start has been begun and not come to something."""
+        return any(status.state is State.STARTING for status in self.observed.slots.values())
+
     def record(self, entry: Entry) -> WorkerRecord:
         """Put together what is wanted and what is known of one worker."""
         name = entry.spec.name

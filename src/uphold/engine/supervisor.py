@@ -17,8 +17,9 @@ from uphold.core.health import fatal
 from uphold.core.orders import Order, Refusal, order_id
 from uphold.core.specs import Kind
 from uphold.core.statuses import ALIVE, Exit, State, SupervisorStatus
+from uphold.engine.auditing import audit_entry
 from uphold.engine.bus import LocalBus, Subscription
-from uphold.engine.intake import Intake, Taken, audit_entry, declaration_meta
+from uphold.engine.intake import Intake, declaration_meta
 from uphold.engine.jobs import Job, Jobs, endings
 from uphold.engine.ledger import Ledger
 from uphold.engine.performer import Performer
@@ -140,6 +141,21 @@ class Supervisor:
         self._config.subscribe(self._configured)
         self._main = asyncio.create_task(self._run(), name="supervisor")
 
+    async def settled(self, seconds: float) -> bool:
+        """Wait until every start that was begun has come to something; False if time is up."""
+        news = self._bus.subscribe(1)
+        try:
+            async with asyncio.timeout(seconds):
+                while any(
+                    s.state is State.STARTING for s in self._snapshot.observed.slots.values()
+                ):
+                    await anext(news)
+        except (TimeoutError, StopAsyncIteration):
+            return False
+        finally:
+            news.close()
+        return True
+
     async def stop(self, *, keep_workers: bool = False, author: str = "program") -> int:
         """End: with the workers, or leaving them; give the exit code."""
         wish = orders.ShutDown(keep_workers=keep_workers)
@@ -216,26 +232,22 @@ class Supervisor:
         answer = await self._intake.submit(order)
         if isinstance(answer, Refusal):
             return answer
-        job = self._jobs.find(answer.job.id)
-        assert job is not None
         if isinstance(order.wish, orders.SignalWorkers):
             self._send_signal(order.wish)
         await self._review()
-        return job
+        return answer
 
     def job(self, job_id: str) -> Job | None:
         """Find an order that is still under way."""
         return self._jobs.find(job_id)
 
-    def _enact(
-        self, declaration: Declaration, recorded: list[Recorded], taken: list[Taken]
-    ) -> None:
+    def _enact(self, declaration: Declaration, recorded: list[Recorded], taken: list[Job]) -> None:
         status = SupervisorStatus.PAUSED if declaration.paused else SupervisorStatus.ACTIVE
         self._replace_snapshot(declaration=declaration, status=status)
         self._bus.publish(recorded)
         for each in taken:
             self._jobs.follow(each)
-            wish = each.order.wish
+            wish = each.accepted.wish
             if isinstance(wish, orders.Declare):
                 self._config_news.append(declaration.config_version)
                 self._reconciler.wake(None)

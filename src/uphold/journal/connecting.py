@@ -5,9 +5,10 @@ Also what goes wrong with it, in sentences.
 
 from __future__ import annotations
 
+import os
 import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote_from_bytes
 
 from uphold.errors import StoreUnavailable
 
@@ -56,8 +57,11 @@ def connect_writing(path: Path) -> sqlite3.Connection:
 
 
 def reads_still(path: Path) -> bool:
-    """Tell whether nobody can be writing just now: a writer always has a log of changes open."""
-    return not path.with_name(path.name + "-wal").exists()
+    """Tell whether everything lies in the file itself: no changes wait in the log beside it."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size == 0
+    except OSError:
+        return True
 
 
 def connect_reading(path: Path) -> sqlite3.Connection:
@@ -68,7 +72,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     """
     rest = "&immutable=1" if reads_still(path) else ""
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode=ro{rest}",
+        f"file:{quote_from_bytes(os.fsencode(path))}?mode=ro{rest}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,

@@ -9,7 +9,6 @@ beyond anything that could have been lost, and the skipped range is told as a ga
 from __future__ import annotations
 
 import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
-import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +52,7 @@ def prepare(connection: sqlite3.Connection, *, owner: Owner, boot_id: str, now: 
         last_seq = highest_seq(connection, meta)
         if numbers_were_lost(meta, boot_id):
             last_seq = _skip(connection, meta, last_seq)
-        owner = replace(owner, id=owner.id or meta.get(SUPERVISOR) or str(uuid.uuid4()))
+        owner = replace(owner, id=owner.id or meta.get(SUPERVISOR) or _new_id())
         marks = ((BOOT, boot_id), (CLEAN, "0"), (SUPERVISOR, owner.id))
         connection.executemany(SET_META, marks)
         _introduce(connection, owner, utc_text(now))
@@ -100,6 +99,12 @@ def gap_after(meta: dict[str, str], last_seq: int) -> tuple[str, int]:
 def link_of(meta: dict[str, str]) -> Link:
     """Give the end of the audit chain."""
     return Link(meta.get(AUDIT_HEAD, BEGINNING), int(meta.get(AUDIT_COUNT, "0")))
+
+
+def _new_id() -> str:
+    import uuid  # noqa: PLC0415 - needed once in the life of a home
+
+    return str(uuid.uuid4())
 
 
 def _skip(connection: sqlite3.Connection, meta: dict[str, str], last_seq: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
 import threading
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -73,7 +74,7 @@ def open_journal(
 
 
 class SqliteJournal:
-    """The supervisor's durable memory in one SQLite file. Belongs to one event loop."""
+    """The supervisor's durable memory in one SQLite file."""
 
     def __init__(
         self, path: Path, *, boot_id: str, owner: Owner, now: float, keep: Keep | None = None
@@ -229,12 +230,12 @@ def _malformed(cause: Exception) -> Malformed:
 
 def _answer(answers: list[tuple[_Request, object]]) -> None:
     """Hand the outcomes to the loop, all at once. A loop that is gone needs none."""
-    if not answers:
-        return
-    try:
-        answers[0][0].answer.get_loop().call_soon_threadsafe(_settle, answers)
-    except RuntimeError:
-        return
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Request, object]]] = {}
+    for answer in answers:
+        by_loop.setdefault(answer[0].answer.get_loop(), []).append(answer)
+    for loop, mine in by_loop.items():
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, mine)
 
 
 def _settle(answers: list[tuple[_Request, object]]) -> None:

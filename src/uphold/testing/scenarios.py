@@ -5,27 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Self
 
-from uphold.core import orders
-from uphold.core.absorbing import Illegal, Observed, absorb
-from uphold.core.actions import Action
+from uphold.core import events, orders
+from uphold.core.absorbing import Observed
+from uphold.core.actions import Action, Plan
 from uphold.core.declaring import Declaration, declare
 from uphold.core.events import Moment, SlotFact
 from uphold.core.orders import Order, Refusal, Wish
 from uphold.core.planning import plan
 from uphold.core.specs import Instant, WorkerSpec
-from uphold.core.statuses import SlotStatus
+from uphold.core.statuses import Exit, Fault, Identity, SlotStatus
 from uphold.engine.drafts import Draft
 
 EPOCH = 1_767_225_600.0
 
 
 class Scenario:
-    """Given specs, in time order: `at`, `happens`, `orders`, `declares`, `expects`."""
+    """Given specs, in time order: `at`, `orders`, `declares`, `expects`, and what happens."""
 
     def __init__(self, *specs: WorkerSpec) -> None:
         self.declaration = Declaration()
         self.observed = Observed()
         self.refusal: Refusal | None = None
+        self.history: list[tuple[SlotFact, Moment, int]] = []
+        """Every fact so far, when it became known, and at which version of the declaration."""
         self._now = 0.0
         self._nonces = 0
         self.declares(*specs)
@@ -45,9 +47,11 @@ class Scenario:
         """Let the file say this from now on."""
         return self.orders(orders.Declare(specs=specs))
 
-    def orders(self, wish: Wish, author: str = "ann") -> Self:
+    def orders(self, wish: Wish, author: str = "ann", reason: str = "") -> Self:
         """Let somebody want something; a refusal is kept in `refusal`."""
-        order = Order(id="o", wish=wish, author=author, origin="test", at=self.now.wall)
+        order = Order(
+            id="o", wish=wish, author=author, origin="test", at=self.now.wall, reason=reason
+        )
         answer = declare(self.declaration, order)
         self.refusal = answer if isinstance(answer, Refusal) else None
         if not isinstance(answer, Refusal):
@@ -56,37 +60,105 @@ class Scenario:
 
     def happens(self, *facts: SlotFact) -> Self:
         """Let these facts become known."""
+        draft = Draft(self.observed, self.declaration.version)
         for fact in facts:
-            before = self.observed.slots.get(fact.slot) or SlotStatus(slot=fact.slot)
-            after = absorb(before, fact, self.now, self.declaration.version)
-            assert not isinstance(after, Illegal), after
-            self.observed = self.observed.with_changes([after], ())
-        return self
+            draft.absorb(fact, self.now)
+        return self._believes(draft)
 
-    def decides(self) -> tuple[Action, ...]:
+    def rises(self, *slots: str) -> Self:
+        """Let the programs of these slots run."""
+        return self.happens(*(self._started(slot) for slot in slots))
+
+    def cannot_start(
+        self, slot: str, message: str = "no memory", *, hopeless: bool = False
+    ) -> Self:
+        """Let the program of this slot not come to life."""
+        fault = Fault(code="UPH_SPAWN_FAILED", message=message)
+        return self.happens(
+            events.StartFailed(
+                slot=slot,
+                generation=self.status(slot).generation,
+                fault=fault,
+                hopeless=hopeless,
+            )
+        )
+
+    def exits(
+        self,
+        slot: str,
+        code: int | None = 0,
+        *,
+        signal: int | None = None,
+        left_overs: bool = False,
+    ) -> Self:
+        """Let the main process of this slot end."""
+        end = Exit(code=None if signal is not None else code, signal=signal, at=self.now.wall)
+        return self.happens(
+            events.Exited(
+                slot=slot,
+                generation=self.status(slot).generation,
+                exit=end,
+                left_overs=left_overs,
+            )
+        )
+
+    def vanishes(self, *slots: str) -> Self:
+        """Let it be proved that nothing of these slots exists any more."""
+        return self.happens(
+            *(
+                events.Gone(slot=slot, generation=self.status(slot).generation, proof="test")
+                for slot in slots
+            )
+        )
+
+    def decides(self) -> Plan:
         """Give what would be done now, without doing it."""
-        return plan(self.declaration, self.observed, self.now.mono).actions
+        return plan(self.declaration, self.observed, self.now.mono)
+
+    def acts(self) -> Plan:
+        """Begin whatever is decided now, and give it."""
+        decided = self.decides()
+        draft = Draft(self.observed, self.declaration.version)
+        for action in decided.actions:
+            draft.begin(action, self.now, self._nonce)
+        self._believes(draft)
+        return decided
 
     def expects(self, *actions: Action, wake_at: float | None = None) -> Self:
         """Check that exactly these are decided now, and begin them.
 
         A reason given with an expected action must stand in the real one.
         """
-        decided = plan(self.declaration, self.observed, self.now.mono)
+        decided = self.acts()
         assert [_bare(action) for action in decided.actions] == [_bare(a) for a in actions]
         for real, wanted in zip(decided.actions, actions, strict=True):
             assert wanted.why in real.why, f"{wanted.why!r} is not in {real.why!r}"
         if wake_at is not None:
             assert abs(decided.wake_at - wake_at) < 1e-6, decided.wake_at
-        draft = Draft(self.observed, self.declaration.version)
-        for action in decided.actions:
-            draft.begin(action, self.now, self._nonce)
-        self.observed = draft.observed()
         return self
 
     def status(self, slot: str) -> SlotStatus:
         """Look at what is known of a slot."""
         return self.observed.slots[slot]
+
+    def _started(self, slot: str) -> events.Started:
+        status = self.status(slot)
+        identity = Identity(
+            pid=1000 + status.generation,
+            start_ticks=int(self._now * 100),
+            boot_id="boot-1",
+            inode=0,
+            nonce=status.nonce,
+        )
+        return events.Started(slot=slot, generation=status.generation, identity=identity)
+
+    def _believes(self, draft: Draft) -> Self:
+        for event in draft.events:
+            assert not isinstance(event, events.Note), event  # a change the table forbids
+            if not isinstance(event, events.StateChanged):
+                self.history.append((event, self.now, self.declaration.version))
+        self.observed = draft.observed()
+        return self
 
     def _nonce(self) -> str:
         self._nonces += 1

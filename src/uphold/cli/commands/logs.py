@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
         if not view.sources:
             _refuse_unknown(place, args.names)
             if not args.follow:
-                say(args, "no logs yet")
+                if not args.json:
+                    say(args, "no logs yet")
                 return EXIT_DONE
         _print(_chosen(view, wanted, args), view, args)
     return EXIT_DONE

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import shutil
+import subprocess  # noqa: TID251 - the shells themselves
+from pathlib import Path
+
+import pytest
+
+from uphold.cli.verbs import VERBS
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_right_in_the_eyes_of_its_shell(uphold, tmp_path, shell):
+    script = uphold("completion", shell).out
+    assert all(verb in script for verb in VERBS)
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not here")
+    path = tmp_path / "script"
+    path.write_text(script)
+    done = subprocess.run([shell, "-n", str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+_ASK = """
+source "$1"
+uphold() { printf 'worker:api.state=running\\nworker:api.health=healthy\\nworker:web.state=x\\n'; }
+shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_uphold
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def ask(script: str, tmp_path: Path, *words: str) -> list[str]:
+    path = tmp_path / "script"
+    path.write_text(script)
+    command = ["bash", "-c", _ASK, "ask", str(path), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_bash_completes_verbs_options_and_the_names_of_workers(uphold, tmp_path):
+    script = uphold("completion", "bash").out
+    assert ask(script, tmp_path, "uphold", "sta") == ["start", "status"]
+    assert ask(script, tmp_path, "uphold", "status", "--wa") == ["--watch"]
+    assert ask(script, tmp_path, "uphold", "--home", "x", "stop", "") == ["api", "web"]
+    assert ask(script, tmp_path, "uphold", "plan", "--exit") == ["--exit-code"]

@@ -1,0 +1,203 @@
+"""Events, audit and jobs, read from a real journal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from uphold.cli.history import details
+from uphold.core.events import Note, Recorded
+from uphold.host.proctable import boot_id
+from uphold.journal.rows import Owner
+from uphold.journal.writing import open_journal
+from uphold.ports.journals import AuditEntry, Batch, JobRow
+
+NOW = 1_767_225_600.0
+
+
+def event(seq: int, worker: str = "api", **payload: object) -> Recorded:
+    note = Note(type="worker.exited", entity_type="worker", entity_id=worker, payload=payload)
+    return Recorded(seq=seq, id=f"e-{seq}", at=NOW + seq, event=note)
+
+
+def entry(number: int) -> AuditEntry:
+    return AuditEntry(
+        id=f"a-{number}",
+        actor="ada@orion",
+        action="restart",
+        target_type="worker",
+        target_id="api",
+        label="night 1",
+        at=NOW + number,
+        details={"reason": "it hangs"},
+    )
+
+
+def job(number: int, state: str = "succeeded", **changes: object) -> JobRow:
+    known = {
+        "id": f"job_{number}",
+        "task_id": None,
+        "type": "restart",
+        "target": "api",
+        "label": None,
+        "state": state,
+        "created_at": NOW + number,
+        "updated_at": NOW + number,
+    }
+    return JobRow(**(known | changes))
+
+
+@pytest.fixture
+def write(home: Path) -> Callable[..., None]:
+    def write(batch: Batch) -> None:
+        async def append() -> None:
+            owner = Owner(name="orion", hostname="h", pid=1)
+            journal, _ = open_journal(home / "journal.db", boot_id=boot_id(), owner=owner, now=NOW)
+            await journal.append(batch)
+            await journal.close()
+
+        asyncio.run(append())
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [("events", "no events yet"), ("audit", "no audit records yet"), ("jobs", "no jobs yet")],
+)
+def test_a_fresh_home_has_no_history_and_that_is_no_error(uphold, home, verb, told):
+    assert uphold(verb) == (0, f"{told}\n", "")
+    assert uphold(verb, "--json") == (0, "", "")
+    assert list(home.iterdir()) == []
+
+
+def test_events_are_told_in_order_one_line_each(uphold, write):
+    write(Batch(events=[event(1, exit={"code": 3, "signal": None}), event(2, "web")]))
+    lines = uphold("events").out.splitlines()
+    assert lines[0] == (
+        "2026-01-01T00:00:01.000Z  info     worker.exited             api           exit=code:3"
+    )
+    assert "web" in lines[1]
+
+
+def test_events_can_be_narrowed_down(uphold, write):
+    write(Batch(events=[event(1), event(2, "web"), event(3)]))
+
+    def seqs(*words: str) -> list[int]:
+        out = uphold("events", "--json", *words).out
+        return [json.loads(line)["seq"] for line in out.splitlines()]
+
+    assert seqs() == [1, 2, 3]
+    assert seqs("-n", "2") == [2, 3]
+    assert seqs("-n", "0") == []
+    assert seqs("web") == [2]
+    assert seqs("web", "api", "-n", "2") == [2, 3]
+    assert seqs("--since", "2026-01-01T00:00:02Z") == [2, 3]
+
+
+@pytest.mark.accepts("P11")
+def test_following_goes_on_where_the_history_ended_without_repeating(uphold, supervisor, write):
+    write(Batch(events=[event(1), event(2)]))
+    supervisor.answers["subscribe"] = {"seq": 3}
+    news = {"type": "worker.ready", "entity_id": "api", "payload": {}, "severity": "info"}
+    supervisor.news = [
+        news | {"seq": 2},
+        news | {"seq": 3},
+        news | {"type": "gap", "seq": 9, "payload": {"from": 4, "to": 8}},
+    ]
+    lines = uphold("events", "-f", "--json", "api").out.splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == [1, 2, 3, 9]
+    assert supervisor.asked("subscribe") == {"from_seq": 2, "names": ["api"]}
+
+
+def test_following_without_a_supervisor_says_so(uphold, write):
+    write(Batch(events=[event(1)]))
+    for verb in ("events", "audit", "jobs"):
+        result = uphold(verb, "-f")
+        assert result.code == 7
+        assert result.out
+
+
+@pytest.mark.accepts("C-154")
+def test_the_audit_names_who_what_whom_the_label_and_why(uphold, write):
+    write(Batch(audit=[entry(1), entry(2)]))
+    line, _ = uphold("audit").out.splitlines()
+    assert line == (
+        "2026-01-01T00:00:01.000Z  ada@orion         restart       api           "
+        "[night 1]  reason=it hangs"
+    )
+    assert len(uphold("audit", "-n", "1", "--json").out.splitlines()) == 1
+
+
+@pytest.mark.accepts("P10")
+def test_the_chain_of_the_audit_is_checked(uphold, home, write):
+    write(Batch(audit=[entry(1), entry(2), entry(3)]))
+    assert uphold("audit", "verify").out == (
+        "the audit is whole: 3 records, every one as it was written.\n"
+    )
+    assert uphold("audit", "verify", "--json").json["ok"] is True
+    import sqlite3  # noqa: TID251 - somebody tampers with the file
+
+    with sqlite3.connect(home / "journal.db") as file:
+        file.execute("DROP TRIGGER audit_stays")
+        file.execute("UPDATE audit_log_t SET actor = 'eve' WHERE audit_id = 'a-2'")
+    file.close()
+    result = uphold("audit", "verify")
+    assert result.code == 1
+    assert "[UPH_AUDIT_BROKEN]" in result.err
+    assert "a-2" in result.err
+    assert uphold("audit", "verify", "--json").code == 1
+
+
+def test_jobs_say_where_orders_stand(uphold, write):
+    write(Batch(jobs=[job(1), job(2, "failed", error="exit code 3", label="l 7")]))
+    first, second = uphold("jobs").out.splitlines()
+    assert "succeeded" in first
+    assert second.endswith("[l 7]     exit code 3")
+
+
+def test_a_followed_job_is_told_again_when_its_state_changes(uphold, supervisor, write):
+    write(Batch(jobs=[job(1, "running")]))
+
+    def subscribe(_params: object) -> dict[str, int]:
+        write(Batch(jobs=[job(1, "succeeded"), job(2, "queued")]))
+        return {"seq": 1}
+
+    supervisor.answers["subscribe"] = subscribe
+    lines = uphold("jobs", "-f", "--json").out.splitlines()
+    assert [(json.loads(line)["job_id"], json.loads(line)["state"]) for line in lines] == [
+        ("job_1", "running"),
+        ("job_1", "succeeded"),
+        ("job_2", "queued"),
+    ]
+
+
+@pytest.mark.accepts("S21")
+def test_history_cannot_command_the_terminal(uphold, write):
+    write(
+        Batch(
+            events=[event(1, "\x1b[2Japi", message="a\nb\x9b")],
+            audit=[
+                AuditEntry(
+                    **{f: getattr(entry(1), f) for f in AuditEntry.__slots__}
+                    | {"actor": "\x1b]0;x\x07"}
+                )
+            ],
+        )
+    )
+    out = uphold("events").out + uphold("audit").out
+    assert "\x1b" not in out
+    assert "\x9b" not in out
+    assert len(out.splitlines()) == 2
+
+
+def test_details_say_the_reason_last_and_leave_out_what_is_empty():
+    payload = {"slot": "a", "before": "up", "after": "down", "why": "asked", "x": None, "y": ""}
+    assert details(payload) == "up -> down slot=a (asked)"
+    assert details({"names": ["a", "b"]}) == "names=a,b"
+    assert details("text") == "text"
+    assert details(None) == ""

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import sqlite3  # noqa: TID251 - makes the errors that are put into words
+
+import pytest
+
+from uphold.errors import StoreUnavailable
+from uphold.journal.connecting import connect_writing, is_damage, reads_still, unavailable
+
+
+def error(code, kind=sqlite3.OperationalError):
+    cause = kind("the library's own words")
+    cause.sqlite_errorcode = code
+    return cause
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (sqlite3.SQLITE_FULL, "full"),
+        (sqlite3.SQLITE_READONLY, "read-only"),
+        (sqlite3.SQLITE_BUSY, "locked"),
+        (sqlite3.SQLITE_CANTOPEN, "cannot be opened"),
+        (sqlite3.SQLITE_IOERR_WRITE, "reports an error"),
+        (sqlite3.SQLITE_ERROR, "does not answer"),
+    ],
+)
+def test_every_cause_is_a_sentence_with_a_remedy(path, code, words):
+    refusal = unavailable(path, error(code))
+    assert words in refusal.message
+    assert str(path) in refusal.message
+    assert "the library's own words" in refusal.message
+    assert refusal.remedy
+    assert refusal.code == "UPH_JOURNAL_UNAVAILABLE"
+
+
+def test_damage_is_told_apart_from_what_is_only_out_of_reach(path):
+    assert is_damage(error(sqlite3.SQLITE_CORRUPT, sqlite3.DatabaseError))
+    assert is_damage(error(sqlite3.SQLITE_NOTADB, sqlite3.DatabaseError))
+    assert is_damage(error(sqlite3.SQLITE_CORRUPT_INDEX, sqlite3.DatabaseError))
+    for cause in (error(sqlite3.SQLITE_IOERR), error(sqlite3.SQLITE_FULL), OSError(), ValueError()):
+        assert not is_damage(cause)
+    refusal = unavailable(path, error(sqlite3.SQLITE_CORRUPT, sqlite3.DatabaseError))
+    assert refusal.code == "UPH_JOURNAL_CORRUPT"
+    assert "restart" in refusal.remedy
+
+
+def test_each_caller_gets_an_error_of_its_own(path):
+    first = StoreUnavailable("words", code="UPH_X", remedy="do this")
+    second = unavailable(path, first)
+    assert second is not first
+    assert (second.message, second.code, second.remedy) == ("words", "UPH_X", "do this")
+
+
+def test_a_journal_rests_when_no_changes_wait_beside_it(path):
+    assert reads_still(path)
+    connection = connect_writing(path)
+    connection.execute("CREATE TABLE t (a)")
+    assert not reads_still(path)
+    connection.close()
+    assert reads_still(path)
+    path.with_name("journal.db-wal").touch()
+    assert reads_still(path)

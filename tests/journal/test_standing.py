@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from uphold.journal.audit import BEGINNING, Link
+from uphold.journal.standing import SEQ_SKIP, gap_after, link_of, numbers_were_lost
+from uphold.journal.tables import AUDIT_COUNT, AUDIT_HEAD, BOOT, CLEAN, GAP
+from uphold.ports.journals import Batch
+from uphold.testing.contracts.journals import news, play
+
+
+@pytest.mark.parametrize(
+    ("meta", "lost"),
+    [
+        ({}, False),
+        ({BOOT: "now", CLEAN: "0"}, False),
+        ({BOOT: "now"}, False),
+        ({BOOT: "before", CLEAN: "1"}, False),
+        ({BOOT: "before", CLEAN: "0"}, True),
+        ({BOOT: "before"}, True),
+    ],
+)
+def test_numbers_are_lost_only_when_the_machine_went_down_while_the_journal_was_open(meta, lost):
+    assert numbers_were_lost(meta, "now") is lost
+
+
+def test_a_gap_that_nobody_was_told_of_grows():
+    assert gap_after({}, 7) == (f"8-{7 + SEQ_SKIP}", 7 + SEQ_SKIP)
+    assert gap_after({GAP: "8-100"}, 100) == (f"8-{100 + SEQ_SKIP}", 100 + SEQ_SKIP)
+
+
+def test_a_chain_without_rows_stands_at_its_beginning():
+    assert link_of({}) == Link(BEGINNING, 0)
+    assert link_of({AUDIT_HEAD: "abc", AUDIT_COUNT: "3"}) == Link("abc", 3)
+
+
+@pytest.mark.accepts("P11")
+def test_two_power_cuts_in_a_row_are_one_gap_and_a_kill_between_changes_nothing(
+    opened, path, tmp_path
+):
+    async def script():
+        journal = opened(boot_id="boot-1")
+        await journal.append(Batch(events=[news(1)]))
+        for place, boot_id in ((2, "boot-2"), (3, "boot-2"), (4, "boot-3")):
+            where = tmp_path / str(place) / "journal.db"
+            where.parent.mkdir()
+            for file in path.parent.glob("journal.db*"):
+                shutil.copy(file, where.parent)
+            found = opened(boot_id=boot_id, where=where)
+            for file in where.parent.glob("journal.db*"):
+                shutil.copy(file, path.parent)
+            if place < 4:
+                assert found.recall().meta["gap"] == f"2-{1 + SEQ_SKIP}"
+                assert found.recall().last_seq == 1 + SEQ_SKIP
+        assert found.recall().meta["gap"] == f"2-{1 + 2 * SEQ_SKIP}"
+
+    play(script)

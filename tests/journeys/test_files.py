@@ -1,0 +1,115 @@
+"""The configuration as it is edited under a running supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from journeys.site import eventually
+
+pytestmark = pytest.mark.slow
+
+
+def pids(site):
+    return {row["slot"]: row["pid"] for row in site.status()["workers"]}
+
+
+@pytest.mark.accepts("P12", "E-15", "M-12", "M-20", "M-21", "M-39")
+def test_an_edit_is_picked_up_by_itself_and_touches_only_what_changed(site):
+    site.workers(a="exec sleep 1000", b="exec sleep 1000", gone="exec sleep 1000")
+    site.ok("start")
+    before = pids(site)
+    site.workers(a="exec sleep 1000", b="exec sleep 2000", new="exec sleep 3000")
+    eventually(lambda: "gone" not in pids(site) and pids(site).get("new"))
+    site.until("b", state="running")
+    after = pids(site)
+    assert after["a"] == before["a"]
+    assert after["b"] != before["b"]
+
+
+@pytest.mark.accepts("P12", "B-30")
+def test_a_bad_empty_or_missing_file_touches_nothing_that_runs(site):
+    site.workers(a="exec sleep 1000")
+    site.ok("start")
+    before = pids(site)
+    site.write("[workers.a]\ncomand = 'x'\nrestart = 'sometimes'\n")
+    refused = site.run("reload")
+    assert refused.code == 6
+    assert "command" in refused.err
+    assert "uphold.toml:2" in refused.err
+    assert "uphold.toml:3" in refused.err
+    site.write("")
+    assert site.run("reload").code == 6
+    site.config.unlink()
+    assert site.run("reload").code == 6
+    eventually(lambda: "config.refused" in site.run("events", "--json", "-n", "50").out)
+    assert pids(site) == before
+    assert site.run("status").code == 0, "a live supervisor with a bad file still answers"
+
+
+@pytest.mark.accepts("E-17", "E-25")
+def test_a_config_with_five_mistakes_prints_five_problems_with_lines_and_exits_6(site):
+    site.write(
+        "[supervisor]\nreconcile_every = 'soon'\n"
+        "[workers.a]\ncommand = 5\nrestart = 'maybe'\n"
+        "[workers.b]\ncommand = 'x'\ndepends_on = ['nobody']\nreplicas = -1\n"
+    )
+    for verb in ("check", "start"):
+        answer = site.run(verb)
+        assert answer.code == 6
+        for line in (2, 4, 5, 8, 9):
+            assert f"uphold.toml:{line}" in answer.err + answer.out, answer
+    assert not (site.home / "lock").exists()
+
+
+@pytest.mark.accepts("E-16")
+def test_sighup_and_reload_do_the_same_as_an_edit(site):
+    site.workers(a="exec sleep 1000")
+    site.ok("start")
+    before = pids(site)["a"]
+    site.workers(a="exec sleep 1001")
+    os.kill(site.pid, signal.SIGHUP)
+    eventually(lambda: pids(site)["a"] not in (None, before))
+    site.workers(a="exec sleep 1002")
+    site.ok("reload")
+    assert site.worker("a")["state"] == "running"
+
+
+def test_terms_that_need_no_restart_apply_in_place(site):
+    site.workers(a="exec sleep 1000")
+    site.ok("start")
+    before = pids(site)
+    site.workers(
+        a={"command": "exec sleep 1000", "shell": True, "max_restarts": 3, "labels": {"x": "y"}}
+    )
+    assert "update" in site.ok("plan").out
+    site.ok("reload")
+    assert pids(site) == before
+
+
+@pytest.mark.accepts("P12")
+def test_plan_says_what_the_file_would_change_and_changes_nothing(site):
+    site.workers(a="exec sleep 1000", b="exec sleep 1000")
+    site.ok("start")
+    before = pids(site)
+    os.kill(site.pid, signal.SIGSTOP)  # so that the edit is not picked up by itself meanwhile
+    site.workers(a="exec sleep 2000", c="exec sleep 1000")
+    os.kill(site.pid, signal.SIGCONT)
+    answer = site.run("plan", "--json", "--exit-code")
+    changes = {each["name"]: each["action"] for each in answer.json["changes"]}
+    assert changes == {"a": "restart", "b": "remove", "c": "start"}
+    assert answer.code == 2
+    assert before
+
+
+def test_editing_one_worker_of_many_restarts_that_one_alone(site):
+    many = {f"w{i}": "exec sleep 1000" for i in range(100)}
+    site.workers(**many)
+    site.ok("start")
+    before = pids(site)
+    site.workers(**{**many, "w50": "exec sleep 1001"})
+    site.ok("reload")
+    after = pids(site)
+    assert [name for name in after if after[name] != before[name]] == ["w50"]

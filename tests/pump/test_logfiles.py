@@ -1,0 +1,146 @@
+"""One log file: moved into by splice or by copying, with the same result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from uphold.pump.chains import Chain
+from uphold.pump.indexes import RECORD
+from uphold.pump.logfiles import LogFile
+from uphold.pump.settings import LogSettings
+
+NOW = 1_700_000_000_000_000
+Make = Callable[..., LogFile]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[int]:
+    fd = os.open(tmp_path, os.O_RDONLY)
+    yield fd
+    os.close(fd)
+
+
+@pytest.fixture
+def make(folder: int) -> Iterator[Make]:
+    made: list[LogFile] = []
+
+    def one(*, copying: bool = False, **settings: int) -> LogFile:
+        terms = LogSettings(**settings)  # type: ignore[arg-type]
+        made.append(LogFile(Chain(folder, "w.log"), terms, copying=copying))
+        return made[-1]
+
+    yield one
+    for log in made:
+        log.close()
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    os.set_blocking(ends[0], False)
+    yield ends
+    for end in ends:
+        try:
+            os.close(end)
+        except OSError:
+            pass
+
+
+def take_all(log: LogFile, fifo: int, now: int = NOW) -> int:
+    total = 0
+    try:
+        while count := log.take(fifo, 1_000_000, now):
+            total += count
+    except BlockingIOError:
+        pass
+    return total
+
+
+@pytest.mark.parametrize("copying", [False, True])
+def test_both_ways_of_moving_give_the_same_files(
+    make: Make, pipe: tuple[int, int], tmp_path: Path, copying: bool
+) -> None:
+    log = make(copying=copying, max_size=2000, keep=50)
+    text = b"".join(b"%05d %s\n" % (n, b"y" * (n * 17 % 120)) for n in range(200))
+    os.write(pipe[1], text)
+    assert take_all(log, pipe[0]) == len(text)
+    files = sorted(
+        (path for path in tmp_path.iterdir() if path.suffix != ".idx"),
+        key=lambda path: -int(path.suffix[1:]) if path.suffix != ".log" else 0,
+    )
+    assert len(files) > 5
+    assert b"".join(path.read_bytes() for path in files) == text
+    assert all(path.read_bytes().endswith(b"\n") for path in files)
+
+
+@pytest.mark.parametrize("copying", [False, True])
+def test_an_empty_pipe_and_a_closed_one_are_told_apart(
+    make: Make, pipe: tuple[int, int], copying: bool
+) -> None:
+    log = make(copying=copying)
+    with pytest.raises(BlockingIOError):
+        log.take(pipe[0], 100, NOW)
+    os.close(pipe[1])
+    assert log.take(pipe[0], 100, NOW) == 0
+
+
+def test_a_full_log_is_not_rotated_for_a_pipe_that_is_over(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    log = make(max_size=1024)
+    os.write(pipe[1], b"z" * 1023 + b"\n")
+    assert log.take(pipe[0], 5000, NOW) == 1024
+    os.close(pipe[1])
+    assert log.take(pipe[0], 100, NOW) == 0
+    assert not (tmp_path / "w.log.1").exists()
+
+
+def test_the_unfinished_line_keeps_its_time_across_a_rotation(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    log = make(max_size=1024, keep=3)
+    os.write(pipe[1], b"a" * 1000 + b"\n" + b"b" * 23)
+    take_all(log, pipe[0])
+    os.write(pipe[1], b"b\n")
+    take_all(log, pipe[0], NOW + 60_000_000)
+    assert (tmp_path / "w.log").read_bytes() == b"b" * 24 + b"\n"
+    found = list(RECORD.iter_unpack((tmp_path / "w.log.idx").read_bytes()))
+    assert found == [(NOW, 0), (NOW + 60_000_000, 23)]
+
+
+@pytest.mark.accepts("P13")
+def test_dropped_output_is_marked_on_a_line_of_its_own(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    log = make()
+    os.write(pipe[1], b"half a li")
+    take_all(log, pipe[0])
+    log.mark_dropped(1234, NOW)
+    os.write(pipe[1], b"next\n")
+    take_all(log, pipe[0])
+    assert (tmp_path / "w.log").read_bytes() == (b"half a li\n[uphold: 1234 bytes dropped]\nnext\n")
+
+
+@pytest.mark.parametrize("change", ["removed", "emptied", "appended to"])
+def test_a_file_that_somebody_touched_is_continued_without_a_hole(
+    make: Make, pipe: tuple[int, int], tmp_path: Path, change: str
+) -> None:
+    log = make()
+    os.write(pipe[1], b"before\n" * 100)
+    take_all(log, pipe[0])
+    path = tmp_path / "w.log"
+    if change == "removed":
+        path.unlink()
+    elif change == "emptied":
+        os.truncate(path, 0)
+    else:
+        with path.open("ab") as other:
+            other.write(b"by hand\n")
+    os.write(pipe[1], b"after\n")
+    take_all(log, pipe[0], NOW + 2_000_000)
+    begin = b"before\n" * 100 + b"by hand\n" if change == "appended to" else b""
+    assert path.read_bytes() == begin + b"after\n"
