@@ -7,7 +7,7 @@ import os
 import select
 import shutil
 import socket
-import subprocess  # noqa: TID251 - tests start real processes
+import subprocess
 import sys
 import tempfile
 import threading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess  # noqa: TID251 - the real program
+import subprocess
 import sys
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shutil
-import subprocess  # noqa: TID251 - the shells themselves
+import subprocess
 from pathlib import Path
 
 import pytest

@@ -25,7 +25,9 @@ def codes_in_use() -> set[str]:
 @pytest.mark.accepts("E-23")
 def test_every_error_code_has_an_entry_with_its_remedy():
     entries = re.findall(
-        r"^### (UPH_\S+)\n(.+?)(?=^#|\Z)", (ROOT / "docs/errors.md").read_text(), re.M | re.S
+        r"^### (UPH_\S+)\n(.+?)(?=^#|\Z)",
+        (ROOT / "docs/errors.md").read_text(),
+        re.MULTILINE | re.DOTALL,
     )
     described = {code: text for code, text in entries if len(text.split()) > 8}
     assert codes_in_use() - set(described) == set()
@@ -35,7 +37,7 @@ def test_every_error_code_has_an_entry_with_its_remedy():
 @pytest.mark.accepts("E-20")
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_is_described_with_its_options(verb):
-    assert re.search(rf"^### {verb}\n", MANUAL, re.M)
+    assert re.search(rf"^### {verb}\n", MANUAL, re.MULTILINE)
     missing = [
         option
         for option, _ in options_of(verb)
@@ -49,4 +51,4 @@ def test_every_exit_code_is_described():
     codes = {value for name, value in vars(errors).items() if name.startswith(("EXIT_", "STATUS_"))}
     assert codes
     for code in codes:
-        assert re.search(rf"^\| {code} \|", MANUAL, re.M), code
+        assert re.search(rf"^\| {code} \|", MANUAL, re.MULTILINE), code

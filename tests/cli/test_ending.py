@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess  # noqa: TID251 - real processes
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

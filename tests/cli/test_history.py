@@ -140,7 +140,7 @@ def test_the_chain_of_the_audit_is_checked(uphold, home, write):
         "the audit is whole: 3 records, every one as it was written.\n"
     )
     assert uphold("audit", "verify", "--json").json["ok"] is True
-    import sqlite3  # noqa: TID251 - somebody tampers with the file
+    import sqlite3
 
     with sqlite3.connect(home / "journal.db") as file:
         file.execute("DROP TRIGGER audit_stays")

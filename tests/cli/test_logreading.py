@@ -308,6 +308,7 @@ def test_following_a_real_pump_across_rotations_shows_every_line_once(
             seen.append(line.text)
             assert line.at is not None
     assert worker.wait() == 0
+    assert pumped.text("w.log").split() == [b"%08d" % number for number in range(total)]
     assert seen == [b"%08d" % number for number in range(total)]
     assert len(pumped.places("w.log")) >= 4
 

@@ -90,12 +90,13 @@ def test_a_burst_is_written_a_few_times_and_the_last_one_wins(path):
 
 
 def test_closing_writes_the_last_state_at_once_and_ends_the_thread(path):
+    before = set(threading.enumerate())
     mirror = RuntimeMirror(path)
     for number in range(5):
         mirror.show(state(number))
     mirror.close()
     assert number_in(path) == 4
-    assert "mirror" not in {thread.name for thread in threading.enumerate()}
+    assert set(threading.enumerate()) <= before
     mirror.close()
 
 

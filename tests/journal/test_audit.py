@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from uphold.core.texts import utc_text
-from uphold.journal.audit import BEGINNING, verify
+from uphold.journal.audit import BEGINNING, chained, verify
 from uphold.journal.pruning import DAY, Keep
 from uphold.journal.reading import JournalReader
 from uphold.ports.journals import Batch
@@ -95,6 +95,20 @@ def test_an_added_row_is_found(audited):
         " created_at, details_json, hash, hash FROM audit_log_t WHERE rowid = 10",
     )
     assert problems(audited)
+
+
+@pytest.mark.accepts("S44")
+def test_a_last_row_that_was_written_anew_with_a_fitting_hash_is_found(audited):
+    with JournalReader(audited) as reader:
+        last = list(reader.audit_rows())[-1]
+    content = ("audit-14", "somebody else", *tuple(last)[2:8])
+    digest = chained(content, last["prev_hash"])
+    tamper(
+        audited,
+        f"UPDATE audit_log_t SET actor = 'somebody else', hash = '{digest}' WHERE rowid = 10",
+    )
+    (problem,) = problems(audited)
+    assert "the last row is not the last one that was written" in problem.text
 
 
 @pytest.mark.accepts("S44")

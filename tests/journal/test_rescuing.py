@@ -140,6 +140,15 @@ def test_its_companions_go_with_it_and_earlier_ones_are_kept(path, owner):
     }
 
 
+def test_damage_that_only_shows_when_the_journal_is_used_is_rescued_too(path, owner, monkeypatch):
+    text(path)
+    monkeypatch.setattr("uphold.journal.writing.rescue", lambda *_: None)
+    journal, rescued = open_journal(path, boot_id=BOOT, owner=owner, now=NOW)
+    assert "not a database" in rescued
+    assert journal.fresh
+    assert journal.supervisor_id == "supervisor-1"
+
+
 def test_a_log_of_changes_without_its_journal_is_not_given_to_a_new_one(path, owner):
     path.with_name("journal.db-wal").write_bytes(b"left over")
     _, rescued = open_journal(path, boot_id=BOOT, owner=owner, now=NOW)

@@ -307,12 +307,13 @@ def test_a_loop_that_is_gone_does_not_end_the_writing(opened, path):
 def test_closing_ends_the_thread_and_leaves_one_plain_file(opened, path):
     async def script():
         journal = opened()
+        before = set(threading.enumerate())
         await journal.append(Batch(events=[news(1)]))
-        assert "journal" in {thread.name for thread in threading.enumerate()}
+        assert len(set(threading.enumerate()) - before) == 1
         await journal.close()
+        assert set(threading.enumerate()) <= before
 
     play(script)
-    assert "journal" not in {thread.name for thread in threading.enumerate()}
     assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
 
 

@@ -59,6 +59,9 @@ class Child:
             os.kill(self.pid, signal.SIGHUP)  # a service manager asks for a reload
             return
         os.kill(self.pid, signal.SIGINT if self._asked else signal.SIGTERM)
+        if not self._asked and sys.stderr.isatty():
+            # Not through the buffered stream, which may be in the middle of a write.
+            os.write(sys.stderr.fileno(), b"uphold: stopping everything in reverse order ...\n")
         self._asked = True
 
 

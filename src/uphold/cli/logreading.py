@@ -200,9 +200,8 @@ class LogView:
                 for source in self._find():
                     if source not in self._tracks:
                         self._tracks[source] = _Track(self._folder, source)
-            fresh = [line for track in self._tracks.values() for line in track.news()]
-            fresh.sort(key=_arrival)
-            for line in fresh:
+            # Merged, not sorted: the lines of one log stay in order whatever their times say.
+            for line in merge(*[track.news() for track in self._tracks.values()], key=_arrival):
                 if wanted.grep is None or wanted.grep(line.text):
                     yield line
 
@@ -265,9 +264,7 @@ class _Track:
                 self._next = 0
             newest = behind < _A_LOT
             return self._fresh(current_times(self._folder, self._source.name, newest=newest))
-        if inode is None:
-            return []
-        return self._fresh(self._piece.times) + self._after_rotation()
+        return [] if inode is None else self._after_rotation(self._piece)
 
     def _fresh(self, times: Times) -> list[Line]:
         assert self._piece is not None
@@ -281,10 +278,8 @@ class _Track:
             self._next = raw.end
         return lines
 
-    def _after_rotation(self) -> list[Line]:
-        """Go on in the files that came after ours."""
-        mine = self._piece
-        assert mine is not None
+    def _after_rotation(self, mine: Piece) -> list[Line]:
+        """Read our file to its end and go on in those that came after it."""
         pieces = open_pieces(self._folder, self._source.name)
         place = next((i for i in reversed(range(len(pieces))) if pieces[i].inode == mine.inode), -1)
         if place == len(pieces) - 1:
@@ -293,7 +288,10 @@ class _Track:
             return []
         # What was cut off the end of our file stands at the beginning of the next.
         skip = max(0, self._next - mine.size)
-        lines = self._last_words(mine)
+        times = pieces[place].times if place >= 0 else mine.times
+        lines = [
+            Line(self._source, times.at(raw.offset), raw.text) for raw in mine.lines(self._next)
+        ]
         if place < 0:
             newer = [piece for piece in pieces if piece.written >= mine.written]
             _close_all([piece for piece in pieces if piece not in newer])
@@ -305,13 +303,6 @@ class _Track:
         mine.close()
         self._piece = None
         return lines + list(self._go_on(pieces, skip))
-
-    def _last_words(self, piece: Piece) -> list[Line]:
-        """Read what a finished file has without a line end: an endless line that was cut."""
-        return [
-            Line(self._source, piece.times.at(raw.offset), raw.text)
-            for raw in piece.lines(self._next)
-        ]
 
     def _go_on(self, pieces: list[Piece], skip: int = 0) -> Iterator[Line]:
         return self._read(pieces, [skip] + [0] * len(pieces), unfinished=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import select
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from uphold.errors import NotPermitted
 from uphold.host.locks import Owner, Ownership, read_owner
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 _NOTICE_AFTER: Final = 1.0
 
 
-class _Paths(NamedTuple):
+class _Paths:
     """The two paths a reader of the lock needs; `Home` itself would cost the import of pathlib."""
 
-    path: str
-    lock: str
+    __slots__ = ("lock", "path")
+
+    def __init__(self, home: str) -> None:
+        self.path = home
+        self.lock = f"{home}/lock"
 
 
 def owner_of(home: str) -> Ownership:
@@ -33,7 +36,7 @@ def owner_of(home: str) -> Ownership:
             code="UPH_HOME_DENIED",
             remedy="Run this as the user who started the supervisor, or as root.",
         )
-    return read_owner(cast("Home", _Paths(home, f"{home}/lock")))
+    return read_owner(cast("Home", _Paths(home)))
 
 
 def config_of(found: Ownership) -> str | None:

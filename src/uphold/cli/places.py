@@ -7,7 +7,7 @@ Plain strings and `os.path`: pathlib would cost every command 8 ms.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from uphold.config.finding import CONFIG_NAMES, HOME_NAME, declared_home, find_file
 from uphold.errors import EXIT_CONFIG, UpholdError
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     import argparse
 
 
-class Place(NamedTuple):
+class Place:
     """The home a command is about, and the configuration file if one was found."""
 
-    home: str
-    config: str | None
+    __slots__ = ("config", "home")
+
+    def __init__(self, home: str, config: str | None) -> None:
+        self.home = home
+        self.config = config
 
 
 def locate(args: argparse.Namespace) -> Place:

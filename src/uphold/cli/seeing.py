@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from uphold.cli.owners import owner_of
@@ -45,6 +46,8 @@ def look(
 
 def _add_stop_note(document: dict[str, Any], home: str) -> None:
     """Say so if a stop of this very supervisor failed; it cannot know that itself."""
+    if not os.access(f"{home}/last_stop.json", os.R_OK):
+        return
     from uphold.cli.records import stop_note_of
 
     note = stop_note_of(home)

@@ -6,20 +6,22 @@ The supervisor does not spend its time on this; who wants to see it pays for it.
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 from uphold.host.proctable import read_proc
 
 
-class Reading(NamedTuple):
+class Reading:
     """One look at a process: processor seconds used, memory, and when it was taken."""
 
-    cpu: float
-    rss: int
-    started: float
-    """Seconds after boot."""
-    at: float
-    """Seconds after boot."""
+    __slots__ = ("at", "cpu", "rss", "started")
+
+    def __init__(self, *, cpu: float, rss: int, started: float, at: float) -> None:
+        self.cpu = cpu
+        self.rss = rss
+        self.started = started
+        """Seconds after boot, as is `at`."""
+        self.at = at
 
 
 def add_usage(

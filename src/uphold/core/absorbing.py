@@ -97,14 +97,13 @@ def _after(  # noqa: C901, PLR0912 - one arm for each fact
         case events.Started() | events.Adopted():
             return _up(status, fact, at)
         case events.StartFailed():
-            return _not_started(status, fact, at)
+            return _not_started(status, fact)
         case events.Exited():
             return _exited(status, fact, at)
         case events.Gone():
             return _gone(status, fact, at)
         case events.StopBegun():
-            state = State.STOPPING if status.state in ALIVE else status.state
-            return replace(status, state=state, stop_asked=True, why=fact.why)
+            return _stopping(status, fact)
         case events.KillBegun():
             return replace(status, killed=True)
         case events.StopFailed():
@@ -162,28 +161,33 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
         started_wall=at.wall if first_sight else status.started_wall,
         proved_wall=at.wall,
         error=None,
+        stop_asked=stays,
         killed=False,
         why="adopted" if adopted else status.why,
     )
 
 
-def _not_started(status: SlotStatus, fact: events.StartFailed, at: Moment) -> SlotStatus:
+def _not_started(status: SlotStatus, fact: events.StartFailed) -> SlotStatus:
     if status.state is State.STOPPING or status.stop_asked:
         return replace(status, state=State.STOPPED, identity=None, error=fact.fault)
     if status.state is not State.STARTING:
         return status
-    failures = status.failures + 1
-    if status.terms is not None:
-        failures = failures_after(replace(status, identity=None), at.mono, status.terms)
     return replace(
         status,
         state=State.BACKOFF,
         identity=None,
-        failures=failures,
+        failures=status.failures + 1,
         hopeless=fact.hopeless,
         error=fact.fault,
         why=fact.fault.message,
     )
+
+
+def _stopping(status: SlotStatus, fact: events.StopBegun) -> SlotStatus:
+    if status.state not in ALIVE:
+        return replace(status, stop_asked=True, why=fact.why)
+    # What went wrong before this start is no trouble of this stop.
+    return replace(status, state=State.STOPPING, stop_asked=True, error=None, why=fact.why)
 
 
 def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> SlotStatus:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
+from uphold.core.declaring import Entry, follow_file
 from uphold.core.names import is_companion
 from uphold.core.specs import Kind, WorkerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from uphold.core.declaring import Entry
 
 _RESTARTING: Final = frozenset(
     {
@@ -92,11 +91,11 @@ def _change(entry: Entry | None, spec: WorkerSpec) -> Change:
     if not keys:
         return Change(name=spec.name, action="none", reason="unchanged")
     shown = ", ".join(keys)
-    if entry.wanted and not (spec.enabled and spec.autostart and not spec.quarantined):
+    wanted = follow_file(entry, spec).wanted
+    if entry.wanted and not wanted:
         return Change(name=spec.name, action="stop", reason=f"changed: {shown}", keys=keys)
     if not entry.wanted:
-        starts = "enabled" in keys or "autostart" in keys or "quarantined" in keys
-        action = "start" if starts and spec.enabled and spec.autostart else "update"
+        action = "start" if wanted else "update"
         return Change(name=spec.name, action=action, reason=f"changed: {shown}", keys=keys)
     needs = restarting(entry.spec, spec)
     if needs:

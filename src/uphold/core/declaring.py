@@ -40,7 +40,7 @@ class Override:
     pardon: int = 0
     """The last reset order."""
     by: str = ""
-    """Who ordered it last, and why: for people who ask."""
+    """Who last ordered it up, down or reset, and why: for people who ask."""
 
 
 PLAIN: Final = Override()
@@ -65,6 +65,18 @@ class Entry:
         if not _chosen(self.override.enabled, self.spec.enabled):
             return Admin.DISABLED
         return Admin.ENABLED
+
+    @property
+    def withheld_by(self) -> str:
+        """Who ordered that it shall not run, and why; empty where the file alone says so."""
+        override = self.override
+        ordered = {
+            Admin.QUARANTINED: override.quarantined is True,
+            Admin.PAUSED: True,
+            Admin.DISABLED: override.enabled is False,
+            Admin.ENABLED: override.up is False,
+        }
+        return override.by if ordered[self.admin] else ""
 
     @property
     def up(self) -> bool:
@@ -137,11 +149,8 @@ def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> D
         if before is not None and before.spec == spec:
             workers[spec.name] = before
             continue
-        workers[spec.name] = Entry(
-            spec=spec,
-            override=PLAIN if before is None else _follow_file(before, spec),
-            desired_version=config_version,
-        )
+        after = Entry(spec=spec) if before is None else follow_file(before, spec)
+        workers[spec.name] = replace(after, desired_version=config_version)
     return replace(
         declaration,
         version=version,
@@ -150,8 +159,8 @@ def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> D
     )
 
 
-def _follow_file(before: Entry, spec: WorkerSpec) -> Override:
-    """Drop what people ordered for a key that the file has since changed (ruling 44)."""
+def follow_file(before: Entry, spec: WorkerSpec) -> Entry:
+    """Give the worker this spec; what people ordered for a key that differs no longer holds."""
     old, override = before.spec, before.override
     if old.autostart != spec.autostart:
         override = replace(override, up=None)
@@ -161,7 +170,7 @@ def _follow_file(before: Entry, spec: WorkerSpec) -> Override:
         override = replace(override, quarantined=None)
     if old.replicas != spec.replicas:
         override = replace(override, replicas=None)
-    return override
+    return replace(before, spec=spec, override=override)
 
 
 def _about_workers(
@@ -182,7 +191,9 @@ def _about_workers(
         if refusal is not None:
             return refusal
         override = _overridden(entry.override, wish, version)
-        workers[name] = replace(entry, override=replace(override, by=by))
+        if not isinstance(wish, orders.ScaleWorker | orders.SignalWorkers):
+            override = replace(override, by=by)
+        workers[name] = replace(entry, override=override)
     return replace(declaration, version=version, workers=MappingProxyType(workers))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from uphold.core.outcomes import UNKILLABLE
 from uphold.core.specs import Need
 from uphold.core.statuses import ALIVE, State
 
@@ -77,14 +78,19 @@ def dependents(
 def still_leaning(
     names: tuple[str, ...], declaration: Declaration, observed: Observed
 ) -> str | None:
-    """Name a dependent that is also on its way down and still alive: it goes first."""
+    """Name a dependent that is also on its way down and still alive: it goes first.
+
+    One that cannot be killed is not waited for: it would keep everything below it alive.
+    """
     for name in names:
         entry = declaration.workers.get(name)
         going_down = entry is None or not entry.wanted or declaration.closing == "stop"
         if not going_down:
             continue
         for slot in observed.of(name):
-            if observed.slots[slot].state in ALIVE:
+            status = observed.slots[slot]
+            unkillable = status.error is not None and status.error.code == UNKILLABLE
+            if status.state in ALIVE and not unkillable:
                 return slot
     return None
 
@@ -113,15 +119,19 @@ def find_cycle(specs: Sequence[WorkerSpec]) -> tuple[str, ...] | None:
 
 def longest_grace(declaration: Declaration) -> float:
     """Say how long a full stop may take along the longest chain of dependents."""
-    waiting_on = dependents(declaration.workers)
-    known: dict[str, float] = {}
-
-    def chain(name: str, depth: int) -> float:
-        if name not in known:
-            entry = declaration.workers.get(name)
-            grace = 0.0 if entry is None else entry.spec.stop.grace
-            after = waiting_on.get(name, ()) if depth < len(declaration.workers) else ()
-            known[name] = grace + max((chain(other, depth + 1) for other in after), default=0.0)
-        return known[name]
-
-    return max((chain(name, 0) for name in declaration.workers), default=0.0)
+    workers = declaration.workers
+    after = dependents(workers)
+    unsettled = {name: len(after.get(name, ())) for name in workers}
+    ahead = [name for name, count in unsettled.items() if count == 0]
+    longest: dict[str, float] = {}
+    while ahead:
+        name = ahead.pop()
+        spec = workers[name].spec
+        before = max((longest[other] for other in after.get(name, ())), default=0.0)
+        longest[name] = spec.stop.grace + before
+        for other, _ in spec.depends_on:
+            if other in unsettled:
+                unsettled[other] -= 1
+                if unsettled[other] == 0:
+                    ahead.append(other)
+    return max(longest.values(), default=0.0)

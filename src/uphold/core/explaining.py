@@ -69,21 +69,18 @@ def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
 def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
     if entry is None:
         return "no longer declared"
-    by = f" by {entry.override.by}" if entry.override.by else ""
+    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
     match entry.admin:
         case Admin.PAUSED:
             return f"paused{by}"
         case Admin.DISABLED:
-            return f"disabled{by}" if entry.override.enabled is False else "disabled in the file"
+            return f"disabled{by or ' in the file'}"
         case Admin.QUARANTINED:
-            ordered = entry.override.quarantined is True
-            return f"quarantined{by}" if ordered else "quarantined until approved"
+            return f"quarantined{by or ' until approved'}"
         case Admin.ENABLED:
             pass
-    if entry.override.up is False:
-        return f"stopped{by}"
     if not entry.up:
-        return "started only on request (autostart is off)"
+        return f"stopped{by}" if by else "started only on request (autostart is off)"
     return f"stopped {lasting} ago" if status.generation else "not started yet"
 
 
@@ -104,19 +101,19 @@ def explain(name: str, declaration: Declaration, observed: Observed, now: Instan
 def _wish(name: str, entry: Entry | None) -> str:
     if entry is None:
         return f"'{name}' is no longer declared, so it shall not run."
-    by = f" by {entry.override.by}" if entry.override.by else ""
+    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
     match entry.admin:
         case Admin.PAUSED:
             return f"'{name}' is held: paused{by}. It shall not run until: uphold resume {name}."
         case Admin.DISABLED:
-            how = by if entry.override.enabled is False else " in the file"
+            how = by or " in the file"
             return f"'{name}' is disabled{how}. It shall not run until: uphold enable {name}."
         case Admin.QUARANTINED:
             return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
         case Admin.ENABLED:
             pass
     if not entry.up:
-        how = f"stopped{by}" if entry.override.up is False else "autostart is off"
+        how = f"stopped{by}" if by else "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
     count = entry.replicas
     return f"'{name}' shall run{'' if count == 1 else f' in {count} slots'}."

@@ -25,7 +25,7 @@ from uphold.core.actions import (
 )
 from uphold.core.changes import restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
-from uphold.core.names import is_companion
+from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due, exhausted
 from uphold.core.specs import NEVER, Instant, WorkerSpec
 from uphold.core.statuses import ALIVE, Admin, SlotStatus, State
@@ -75,7 +75,7 @@ def plan(
         for verdict in plan_worker(name, situation):
             if verdict is None:
                 continue
-            if isinstance(verdict, float):
+            if isinstance(verdict, int | float):  # whole seconds may come without a point
                 wake_at = min(wake_at, verdict)
             else:
                 actions.append(verdict)
@@ -218,7 +218,7 @@ def _plan_unwanted(
 def _stop_in_order(
     status: SlotStatus, entry: Entry | None, situation: Situation, *, declared: bool
 ) -> Verdict:
-    name = status.slot if entry is None else entry.spec.name
+    name = worker_of(status.slot)
     if is_companion(name) and situation.declaration.closing == "stop":
         if _others_alive(situation.observed):
             return None  # it is asked again with every slot that ends
@@ -250,9 +250,10 @@ def _why_unwanted(entry: Entry | None, *, declared: bool) -> str:
         return "no longer declared"
     if not declared:
         return f"scaled to {entry.replicas}"
+    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
     if entry.admin is not Admin.ENABLED:
-        return f"{entry.admin} by {entry.override.by}" if entry.override.by else f"{entry.admin}"
-    return f"stopped by {entry.override.by}" if entry.override.by else "not wanted"
+        return f"{entry.admin}{by}"
+    return f"stopped{by}" if by else "not wanted"
 
 
 def _everybody(declaration: Declaration, observed: Observed) -> Iterable[str]:

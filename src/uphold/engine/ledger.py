@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Event, Note, Recorded
-from uphold.errors import StoreUnavailable
+from uphold.errors import Malformed, StoreUnavailable
 from uphold.ports.journals import Batch
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ class Ledger:
         except StoreUnavailable as error:
             self.trouble = error.message
             self._keep(batch)
+            return False
+        except Malformed as error:
+            # Trying again cannot help, and supervision must not wait for it.
+            self.trouble = error.message
             return False
         self.trouble = None
         return True

@@ -85,7 +85,7 @@ class Reconciler:
                 cancel()
 
     async def turn(self, observed: Observed, news: Iterable[Event] = ()) -> Observed:
-        """Do one turn and give what is known afterwards."""
+        """Do one turn and give what is known afterwards. If it fails, no fact is lost by that."""
         self._alarm.clear()
         facts, self._facts = self._facts, []
         names, self._names = self._names, set()
@@ -93,9 +93,13 @@ class Reconciler:
         declaration = self._declared()
         draft = Draft(observed, declaration.version)
         draft.events += news
-        for fact, at in facts:
-            draft.absorb(fact, at)
-        self._decide(draft, declaration, names, now)
+        try:
+            for fact, at in facts:
+                draft.absorb(fact, at)
+            self._decide(draft, declaration, names, now)
+        except Exception:
+            self._facts[:0] = facts
+            raise
         if not draft.events:
             return observed
         recorded = self._ledger.number(draft.events)

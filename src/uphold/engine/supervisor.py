@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from uphold.ports.clocks import Clock
     from uphold.ports.configs import ConfigSource, Revision
     from uphold.ports.drivers import Driver, Trace
-    from uphold.ports.journals import Journal
+    from uphold.ports.journals import Journal, Memory
 
 _DRAINING: Final = 5.0
 _RETRY_JOURNAL: Final = 5.0
@@ -137,7 +137,7 @@ class Supervisor:
         )
         await self._adopt(recovered.traces)
         self._reconciler.wake(None)
-        await self._turn((supervisor_note("supervisor.started"),))
+        await self._turn((*_missing(memory), supervisor_note("supervisor.started")))
         self._config.subscribe(self._configured)
         self._main = asyncio.create_task(self._run(), name="supervisor")
 
@@ -161,6 +161,12 @@ class Supervisor:
         wish = orders.ShutDown(keep_workers=keep_workers)
         await self.submit(self.order(wish, author=author, origin="program"))
         return await self.wait()
+
+    async def abandon(self) -> None:
+        """Let go at once, as if killed: workers notice nothing, and no end is recorded."""
+        if self._main is not None:
+            self._main.cancel()
+            await asyncio.wait({self._main})
 
     async def wait(self) -> int:
         """Wait until the supervisor has ended; give its exit code."""
@@ -429,6 +435,12 @@ class Supervisor:
             if end.error is not None:
                 self._replace_snapshot(last_error=end.error)
             self._ended.set_result(1 if self._snapshot.last_error else 0)
+
+
+def _missing(memory: Memory) -> tuple[Event, ...]:
+    """Name the events that a power cut took, if the journal knows of any."""
+    lost = memory.meta.get("gap")
+    return () if not lost else (replace(supervisor_note("gap", lost=lost), severity="warning"),)
 
 
 def drifted(

@@ -152,12 +152,13 @@ class Piece:
         source = 0
         while packed := os.pread(self.fd, 65536, source):
             source += len(packed)
-            while packed:
-                block = unpack.decompress(packed, _BLOCK)
-                packed = unpack.unconsumed_tail
+            block = unpack.decompress(packed, _BLOCK)
+            while block:
                 if begin < len(block):
                     yield block[begin:]
                 begin = max(0, begin - len(block))
+                # More may be inside even if nothing is left of what was put in.
+                block = unpack.decompress(unpack.unconsumed_tail, _BLOCK)
         if not unpack.eof:
             raise zlib.error("the compressed file ends too early")
 

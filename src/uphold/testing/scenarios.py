@@ -130,7 +130,8 @@ class Scenario:
         A reason given with an expected action must stand in the real one.
         """
         decided = self.acts()
-        assert [_bare(action) for action in decided.actions] == [_bare(a) for a in actions]
+        bare = [_bare(action) for action in decided.actions]
+        assert bare == [_bare(action) for action in actions], f"decided: {decided.actions}"
         for real, wanted in zip(decided.actions, actions, strict=True):
             assert wanted.why in real.why, f"{wanted.why!r} is not in {real.why!r}"
         if wake_at is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from uphold.cli.arguments import usage_error
 from uphold.cli.orders import declare_names, submit
-from uphold.cli.places import locate
+from uphold.cli.places import Place, locate, require_config
 from uphold.errors import EXIT_DONE
 
 if TYPE_CHECKING:
@@ -39,10 +39,8 @@ def run(args: argparse.Namespace) -> int:
     place = locate(args)
     recorded = config_of(owner_of(place.home))
     if args.config is None and recorded is not None:
-        place = place._replace(config=recorded)
+        place = Place(place.home, recorded)
     # Asked for before anything is stopped: a missing file must not leave nothing running.
-    from uphold.cli.places import require_config
-
     require_config(place)
     ending = stop_supervisor(args, place, keep_workers=args.keep_workers)
     if not args.json:

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from uphold.core import orders
+from uphold.core.changes import Change, differences, preview, restarting
+from uphold.core.declaring import Entry
+from uphold.core.specs import (
+    Backoff,
+    Kind,
+    Limits,
+    Logs,
+    Need,
+    RestartPolicy,
+    StopRule,
+    WorkerSpec,
+)
+from uphold.testing.scenarios import Scenario
+
+web = WorkerSpec(name="web", command=("serve",))
+
+OTHER: dict[str, object] = {
+    "name": "other",
+    "command": ("serve", "--fast"),
+    "kind": Kind.PYTHON,
+    "shell": True,
+    "working_dir": "/srv",
+    "user": "www",
+    "group": "www",
+    "umask": 0o27,
+    "environment": (("LEVEL", "info"),),
+    "pass_environment": ("PATH",),
+    "clear_environment": True,
+    "enabled": False,
+    "quarantined": True,
+    "autostart": False,
+    "replicas": 2,
+    "team": "front",
+    "essential": True,
+    "restart": RestartPolicy.NO,
+    "backoff": Backoff(base=2.0),
+    "stable_after": 5.0,
+    "max_restarts": 3,
+    "success_exit_codes": (0, 2),
+    "stop": StopRule(grace=5.0),
+    "depends_on": (("db", Need.STARTED),),
+    "limits": Limits(nofile=64),
+    "logs": Logs(keep=9),
+    "labels": (("tier", "front"),),
+}
+"""For every field of a spec some other value."""
+
+RESTARTING = {
+    "command",
+    "kind",
+    "shell",
+    "working_dir",
+    "user",
+    "group",
+    "umask",
+    "environment",
+    "pass_environment",
+    "clear_environment",
+    "limits",
+}
+
+
+def changed(key: str, spec: WorkerSpec = web) -> WorkerSpec:
+    return replace(spec, **{key: OTHER[key]})
+
+
+def test_the_table_above_knows_every_field():
+    assert list(OTHER) == [field.name for field in fields(WorkerSpec)]
+
+
+def test_equal_specs_have_no_differences():
+    assert differences(web, replace(web)) == ()
+    assert restarting(web, replace(web)) == ()
+
+
+@pytest.mark.accepts("B-27", "M-20")
+@pytest.mark.parametrize("key", OTHER)
+def test_any_field_counts_as_a_change(key):
+    found = differences(web, changed(key))
+    assert len(found) == 1
+    assert found[0].partition(".")[0] == key
+
+
+@pytest.mark.accepts("B-27", "M-20")
+@pytest.mark.parametrize(
+    ("key", "table"),
+    [
+        ("backoff.first", Backoff(first=5.0)),
+        ("backoff.base", Backoff(base=5.0)),
+        ("backoff.max", Backoff(max=5.0)),
+        ("backoff.jitter", Backoff(jitter=0.0)),
+        ("stop.signal", StopRule(signal="INT")),
+        ("stop.grace", StopRule(grace=5.0)),
+        ("stop.command", StopRule(command=("halt",))),
+        ("logs.mode", Logs(mode="file")),
+        ("logs.max_size", Logs(max_size=5)),
+        ("logs.keep", Logs(keep=9)),
+        ("logs.compress", Logs(compress=False)),
+        ("logs.split", Logs(split=True)),
+        ("logs.overflow", Logs(overflow="drop")),
+    ],
+)
+def test_tables_are_compared_key_by_key(key, table):
+    assert differences(web, replace(web, **{key.partition(".")[0]: table})) == (key,)
+
+
+def test_several_differences_are_named_in_the_order_of_the_spec():
+    after = replace(web, labels=(("a", "b"),), command=("x",), stop=StopRule(signal="INT", grace=1))
+    assert differences(web, after) == ("command", "stop.signal", "stop.grace", "labels")
+
+
+@pytest.mark.accepts("E-16")
+@pytest.mark.parametrize("key", [key for key in OTHER if key != "name"])
+def test_only_what_a_process_is_born_with_needs_a_restart(key):
+    assert restarting(web, changed(key)) == ((key,) if key in RESTARTING else ())
+
+
+@pytest.mark.accepts("E-16")
+@pytest.mark.parametrize(
+    ("logs", "keys"),
+    [
+        (Logs(mode="file"), ("logs.mode",)),
+        (Logs(split=True), ("logs.split",)),
+        (Logs(max_size=1, keep=1, compress=False, overflow="drop"), ()),
+    ],
+)
+def test_of_the_logs_only_mode_and_split_need_a_restart(logs, keys):
+    assert restarting(web, replace(web, logs=logs)) == keys
+
+
+@pytest.mark.parametrize("key", [key for key in OTHER if key not in ("name", "kind")])
+def test_any_difference_reconnects_an_mcp_worker(key):
+    mcp = replace(web, kind=Kind.MCP)
+    after = changed(key, mcp)
+    assert restarting(mcp, after) == differences(mcp, after) != ()
+
+
+def _preview(before: Scenario | None, *after: WorkerSpec) -> list[tuple[str, str]]:
+    workers = {} if before is None else before.declaration.workers
+    return [(change.name, change.action) for change in preview(workers, after)]
+
+
+@pytest.mark.accepts("M-15", "M-16", "M-17")
+@pytest.mark.parametrize(
+    ("spec", "action", "reason"),
+    [
+        (web, "start", "new"),
+        (replace(web, enabled=False), "none", "new, disabled"),
+        (replace(web, quarantined=True), "none", "new, quarantined until approved"),
+        (replace(web, autostart=False), "none", "new, started only on request"),
+    ],
+)
+def test_a_new_worker_is_started_unless_it_is_held_back(spec, action, reason):
+    assert preview({}, [spec]) == (Change(name="web", action=action, reason=reason),)
+
+
+@pytest.mark.accepts("M-11")
+def test_an_unchanged_worker_is_left_alone():
+    assert preview({"web": Entry(spec=web)}, [web]) == (
+        Change(name="web", action="none", reason="unchanged"),
+    )
+
+
+@pytest.mark.accepts("M-20", "E-16")
+def test_a_change_that_needs_a_restart_says_which_key_needs_it():
+    after = replace(web, command=("x",), labels=(("a", "b"),))
+    assert preview({"web": Entry(spec=web)}, [after]) == (
+        Change(name="web", action="restart", reason="changed: command", keys=("command", "labels")),
+    )
+
+
+@pytest.mark.accepts("E-16")
+def test_a_change_that_needs_none_applies_in_place():
+    assert preview({"web": Entry(spec=web)}, [replace(web, max_restarts=3)]) == (
+        Change(
+            name="web",
+            action="update",
+            reason="applies in place: max_restarts",
+            keys=("max_restarts",),
+        ),
+    )
+
+
+@pytest.mark.accepts("M-18", "M-19")
+@pytest.mark.parametrize("key", ["enabled", "quarantined", "autostart"])
+def test_a_file_that_holds_a_worker_back_stops_it_and_starts_it_when_it_lets_go(key):
+    held = changed(key)
+    assert _preview(Scenario(web), held) == [("web", "stop")]
+    assert _preview(Scenario(held), web) == [("web", "start")]
+
+
+@pytest.mark.accepts("M-21")
+def test_a_worker_that_is_gone_from_the_file_is_removed_and_comes_last():
+    db = WorkerSpec(name="db")
+    assert _preview(Scenario(db, web), web) == [("web", "none"), ("db", "remove")]
+
+
+def test_companions_are_never_removed_by_a_file():
+    pump = WorkerSpec(name="@pump")
+    assert _preview(Scenario(pump), web) == [("web", "start")]
+
+
+def test_a_worker_that_does_not_run_is_only_updated():
+    off = replace(web, enabled=False)
+    assert _preview(Scenario(off), replace(off, command=("x",))) == [("web", "update")]
+
+
+@pytest.mark.parametrize(
+    "wish", [orders.StopWorkers(names=("web",)), orders.PauseWorkers(names=("web",))]
+)
+def test_what_an_operator_keeps_down_a_change_of_the_file_only_updates(wish):
+    stopped = Scenario(web).orders(wish)
+    assert _preview(stopped, replace(web, command=("x",))) == [("web", "update")]
+
+
+def test_what_an_operator_started_goes_on_although_the_file_says_on_request_only():
+    lazy = replace(web, autostart=False)
+    started = Scenario(lazy).orders(orders.StartWorkers(names=("web",)))
+    assert _preview(started, replace(lazy, labels=(("a", "b"),))) == [("web", "update")]
+    assert _preview(started, replace(lazy, command=("x",))) == [("web", "restart")]
+
+
+def test_letting_go_of_one_hold_starts_nothing_while_there_is_another():
+    off = replace(web, enabled=False)
+    assert _preview(Scenario(off), replace(off, enabled=True, quarantined=True)) == [
+        ("web", "update")
+    ]
+    paused = Scenario(off).orders(orders.PauseWorkers(names=("web",)))
+    assert _preview(paused, web) == [("web", "update")]
+
+
+@pytest.mark.accepts("P12")
+@pytest.mark.parametrize("key", [key for key in OTHER if key != "name"])
+def test_what_is_foretold_is_what_happens(key):
+    """The preview of a running worker agrees with what the planner then does."""
+    scenario = Scenario(web)
+    scenario.acts()
+    scenario.rises("web")
+    ((_, foretold),) = _preview(scenario, changed(key))
+    scenario.declares(changed(key))
+    done = {type(action).__name__ for action in scenario.decides().actions}
+    if foretold in ("restart", "stop"):
+        assert done == {"Stop"}
+    else:
+        assert foretold == "update"
+        assert done <= {"Amend", "Start"}
+        assert ("Start" in done) is (key == "replicas")

@@ -1,0 +1,54 @@
+"""What a supervisor brings into memory, seen in a fresh interpreter."""
+
+from __future__ import annotations
+
+import json
+import subprocess  # noqa: TID251 - a fresh interpreter is the point
+import sys
+
+import pytest
+
+HEAVY = (
+    "sqlalchemy",
+    "alembic",
+    "mcp",
+    "litestar",
+    "starlette",
+    "fastapi",
+    "uvicorn",
+    "nats",
+    "pydantic",
+    "rich",
+    "psutil",
+    "prometheus_client",
+)
+NEEDLESS = ("ssl", "_ssl", "http.client", "importlib.metadata", "yaml", "uphold.cli", "uphold.testing")
+PROGRAM = """
+import json, sys
+sys.modules["ssl"] = None
+import uphold.daemon.serving
+print(json.dumps(sorted(name for name, module in sys.modules.items() if module is not None)))
+"""
+
+
+def loaded(program: str) -> set[str]:
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(ran.stdout))
+
+
+@pytest.fixture(scope="module")
+def of_the_supervisor() -> set[str]:
+    return loaded(PROGRAM)
+
+
+@pytest.mark.parametrize("name", [*HEAVY, *NEEDLESS])
+def test_the_supervisor_does_not_load(name: str, of_the_supervisor: set[str]):
+    assert "uphold.engine.supervisor" in of_the_supervisor
+    assert name not in of_the_supervisor
+
+
+def test_hiding_ssl_is_what_keeps_it_out():
+    """Should asyncio stop importing it by itself, decision 0002 can go."""
+    assert "ssl" in loaded(PROGRAM.replace('sys.modules["ssl"] = None\n', ""))

@@ -1,0 +1,69 @@
+"""The manual names what exists: verbs, methods of the socket, decisions."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from docs.papers import ROOT, modules, page, table_rows
+from uphold.cli.verbs import VERBS
+from uphold.control.server import error_view
+from uphold.errors import UpholdError
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_in_the_manual(verb: str):
+    assert re.search(rf"\buphold {re.escape(verb)}\b|`{re.escape(verb)}\b", page("docs/cli.md"))
+
+
+def methods_offered() -> set[str]:
+    """Read the closed table of methods out of the source: the keys of the two dictionaries."""
+    tree = dict(modules())["daemon/methods.py"]
+    tables = [
+        node.value
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and function.name in ("table", "streams")
+        for node in ast.walk(function)
+        if isinstance(node, ast.Return)
+    ]
+    return {
+        str(key.value)
+        for table in tables
+        if isinstance(table, ast.Dict)
+        for key in table.keys
+        if isinstance(key, ast.Constant)
+    }
+
+
+def test_every_method_of_the_socket_is_documented_and_no_other():
+    offered = methods_offered()
+    assert "status" in offered
+    rows = table_rows(page("docs/control-protocol.md").split("## Methods")[1].split("## ")[0])
+    assert {row[0].strip("`") for row in rows if row[0].startswith("`")} == offered
+
+
+def test_the_shape_of_an_error_is_as_documented():
+    shape = error_view(UpholdError("x", remedy="y"))
+    text = page("docs/control-protocol.md")
+    assert all(f'"{key}"' in text for key in shape)
+
+
+def test_decisions_are_numbered_without_gaps_and_say_what_a_decision_says():
+    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert [int(path.name[:4]) for path in records] == list(range(1, len(records) + 1))
+    for path in records:
+        headings = re.findall(r"^## (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert headings == ["Context", "Decision", "Consequences"], path.name
+
+
+def test_every_decision_that_the_code_refers_to_exists():
+    known = {path.name[:4] for path in (ROOT / "docs" / "decisions").glob("*.md")}
+    named = {
+        number
+        for path in (ROOT / "src").rglob("*.py")
+        for number in re.findall(r"decision (\d{4})", path.read_text(encoding="utf-8"))
+    }
+    assert named <= known
+    assert named

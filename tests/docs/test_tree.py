@@ -1,0 +1,115 @@
+"""The tree as a whole: links lead somewhere, nothing tells of the machine it was written on."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from docs.papers import ROOT, SOURCE, modules, tree_files, without_code
+
+MACHINE_PATHS = re.compile(r"(?<![\w.~}-])/(?:" + r"work|root|Users|home/(?!me\b|deploy\b)\w+" + r")/")
+REGISTRIES = re.compile(
+    "|".join(re.escape(word) for word in ("py" + "pi.", "python" + "hosted", "npm" + "js.", "jf" + "rog"))
+    + r"|artif"
+    + r"actory|index"
+    + r"-url",
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
+
+
+def texts() -> list[tuple[str, str]]:
+    found = []
+    for path in tree_files():
+        try:
+            found.append((str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError:
+            continue
+    return found
+
+
+def anchors(text: str) -> set[str]:
+    """Give the anchors that headings get on the usual hosts."""
+    bare = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in _HEADING.findall(text))
+    return {heading.strip().replace(" ", "-") for heading in bare}
+
+
+def test_every_relative_link_leads_to_a_file_and_to_a_heading_in_it():
+    broken = []
+    for name, text in texts():
+        if not name.endswith(".md"):
+            continue
+        for link in _LINK.findall(without_code(text)):
+            target, _, anchor = link.partition("#")
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            path = (ROOT / name).parent / target if target else ROOT / name
+            if not path.exists():
+                broken.append(f"{name}: {link}")
+            elif anchor and anchor not in anchors(path.read_text(encoding="utf-8")):
+                broken.append(f"{name}: {link} (no such heading)")
+    assert broken == []
+
+
+def test_no_file_names_a_path_of_the_machine_it_was_written_on():
+    assert [
+        f"{name}: {match[0]}" for name, text in texts() for match in MACHINE_PATHS.finditer(text)
+    ] == []
+
+
+def test_no_file_names_a_package_registry():
+    assert [
+        f"{name}: {match[0]}" for name, text in texts() for match in REGISTRIES.finditer(text)
+    ] == []
+
+
+def test_the_scans_would_find_what_they_look_for():
+    assert MACHINE_PATHS.search("see /" + "work/x") is not None
+    assert MACHINE_PATHS.search("'/" + "home/somebody/x'") is not None
+    assert REGISTRIES.search("https://" + "py" + "pi.org/simple") is not None
+
+
+def test_every_module_says_what_lives_in_it():
+    assert [name for name, tree in modules() if not ast.get_docstring(tree)] == []
+
+
+NOT_MIRRORED = {
+    "cli/commands/": "one verb each; driven as people drive them, by tests/cli and tests/journeys",
+    "__main__.py": "three lines that start something else; journeys run it",
+    "__init__.py": "a front without code of its own",
+    "version.py": "one constant",
+    "ports/": "protocols; the contracts in tests/contracts run over every implementation",
+    "testing/contracts/": "tests themselves, run by tests/contracts",
+}
+"""Modules that need no test file of their own name, and why."""
+
+
+def imported_by_tests() -> set[str]:
+    """Name the modules of uphold that some test imports by name."""
+    found: set[str] = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module)
+                found |= {f"{node.module}.{each.name}" for each in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {each.name for each in node.names}
+    return found
+
+
+def test_every_module_has_a_test_of_its_name_or_is_at_least_imported_by_one():
+    imported = imported_by_tests()
+    untested = []
+    for name, _ in modules():
+        path = SOURCE / name
+        mirror = ROOT / "tests" / path.relative_to(SOURCE).with_name(f"test_{path.name}")
+        module = "uphold." + name.removesuffix(".py").replace("/", ".")
+        excused = any(part in name for part in NOT_MIRRORED)
+        if not (mirror.exists() or module in imported or excused):
+            untested.append(name)
+    assert untested == []
