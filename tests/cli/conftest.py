@@ -198,6 +198,25 @@ def supervisor(home: Path, own: Callable[[], Owner]) -> Iterator[StandIn]:
 
 
 @pytest.fixture
+def late_supervisor(home: Path) -> Iterator[Callable[..., threading.Timer]]:
+    """A stand-in whose socket appears only after a while."""
+    opened: list[StandIn] = []
+
+    def open_socket() -> None:
+        opened.append(StandIn(home))
+        opened[0].answers["why"] = {"schema": 1, "name": "api", "text": "Because."}
+
+    def begin(*, after: float) -> threading.Timer:
+        timer = threading.Timer(after, open_socket)
+        timer.start()
+        return timer
+
+    yield begin
+    for stand_in in opened:
+        stand_in.close()
+
+
+@pytest.fixture
 def uphold(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """Run a command in this process."""
 

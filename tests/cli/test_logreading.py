@@ -205,10 +205,11 @@ class Steps:
 
 
 def followed(
-    logs: Path, *steps: object, names: list[str] | None = None, last: int = 0
+    logs: Path, *steps: object, names: list[str] | None = None, **wishes: object
 ) -> list[str]:
+    wanted = Wanted(**({"last": 0} | wishes))  # type: ignore[arg-type]
     with LogView(logs, names) as view:
-        return [line.text.decode() for line in view.follow(Wanted(last=last), Steps(*steps))]
+        return [line.text.decode() for line in view.follow(wanted, Steps(*steps))]
 
 
 def append(path: Path, text: str) -> object:
@@ -233,6 +234,14 @@ def test_following_begins_with_the_last_lines_and_an_unfinished_one_is_not_shown
     step = append(logs / "api.log", " and ended\n")
     assert followed(logs, step, names=["api"], last=2) == ["six error", "begun and ended"]
     assert followed(logs, append(logs / "api.log", "next\n"), names=["api"]) == ["next"]
+
+
+def test_following_since_a_time_shows_nothing_older_and_everything_newer(logs: Path) -> None:
+    step = append(logs / "api.log", "new\n")
+    assert followed(logs, step, names=["api"], last=None, since=DAY + 60) == ["new"]
+    step = append(logs / "api.log", "newer error\n")
+    found = followed(logs, step, names=["api"], last=None, since=DAY + 4, grep=grep_of("error"))
+    assert found == ["four error", "six error", "newer error"]
 
 
 def test_a_log_that_begins_later_is_followed_too(logs: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.steps import kill, rest, start, stop, wait
+from core.steps import forget, kill, rest, start, stop, wait
 from uphold.core import orders
 from uphold.core.declaring import Declaration, Entry
 from uphold.core.dependencies import (
@@ -166,8 +166,7 @@ def test_removed_workers_are_stopped_in_reverse_order_slot_by_slot():
     scenario.expects(start(pair), start(pair, "db.2"), wait("web")).rises("db", "db.2")
     scenario.expects(start(web)).rises("web")
     scenario.at(1).declares().expects(stop("web", "no longer declared"))
-    scenario.vanishes("web").acts()
-    scenario.expects(stop("db"), stop("db.2"))
+    scenario.vanishes("web").expects(stop("db"), stop("db.2"), forget("web"))
 
 
 @pytest.mark.accepts("P3")

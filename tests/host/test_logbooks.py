@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import stat
-import subprocess  # noqa: TID251 - small disks, and writers that are killed
+import subprocess
 import sys
 import threading
 

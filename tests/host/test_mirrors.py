@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import stat
-import subprocess  # noqa: TID251 - small disks, and writers that are killed
+import subprocess
 import sys
 import threading
 

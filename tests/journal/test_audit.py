@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3  # noqa: TID251 - the hand that tampers
+import sqlite3
 from contextlib import closing
 from itertools import pairwise
 

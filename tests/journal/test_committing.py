@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import sqlite3  # noqa: TID251 - looks at the connection under test
+import sqlite3
 
 import pytest
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import sqlite3  # noqa: TID251 - makes the errors that are put into words
+import sqlite3
 
 import pytest
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import sqlite3  # noqa: TID251 - looks at the tables themselves
+import sqlite3
 from contextlib import closing
 
 import pytest

@@ -4,8 +4,8 @@ import asyncio
 import json
 import os
 import shutil
-import sqlite3  # noqa: TID251 - prepares damaged files
-import subprocess  # noqa: TID251 - imports are looked at in a fresh interpreter
+import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 

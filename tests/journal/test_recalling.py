@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3  # noqa: TID251 - prepares damaged rows
+import sqlite3
 from contextlib import closing
 from dataclasses import replace
 

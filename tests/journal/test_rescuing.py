@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3  # noqa: TID251 - makes files that are almost right
+import sqlite3
 import stat
 from contextlib import closing
 

@@ -5,9 +5,9 @@ import os
 import random
 import shutil
 import signal
-import sqlite3  # noqa: TID251 - another program that uses the file
+import sqlite3
 import stat
-import subprocess  # noqa: TID251 - a supervisor that is killed while it writes
+import subprocess
 import sys
 import threading
 from contextlib import closing, contextmanager

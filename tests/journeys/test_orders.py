@@ -134,21 +134,34 @@ def test_a_paused_supervisor_watches_and_does_not_act(site):
 
 def test_dependencies_start_in_order_and_stop_in_reverse(site):
     shout = "echo $UPHOLD_SLOT up $(date +%s%N) >> ../order; trap 'echo $UPHOLD_SLOT down >> ../order; exit 0' TERM; while :; do sleep 0.05; done"
+
     def worker(**more):
-        return {"command": shout.replace("../order", str(site.folder / "order")), "shell": True, **more}
+        return {
+            "command": shout.replace("../order", str(site.folder / "order")),
+            "shell": True,
+            **more,
+        }
+
     site.workers(
         api=worker(depends_on={"db": "started"}), db=worker(), web=worker(depends_on=["api"])
     )
     site.ok("start")
     eventually(lambda: (site.folder / "order").read_text().count("up") == 3)
     site.ok("stop")
-    downs = [line.split()[0] for line in (site.folder / "order").read_text().splitlines() if "down" in line]
+    downs = [
+        line.split()[0]
+        for line in (site.folder / "order").read_text().splitlines()
+        if "down" in line
+    ]
     assert downs == ["web", "api", "db"]
     history = [
-        json.loads(line)
-        for line in site.ok("events", "--json", "-n", "1000").out.splitlines()
+        json.loads(line) for line in site.ok("events", "--json", "-n", "1000").out.splitlines()
     ]
-    started = [e["entity_id"] for e in history if e["type"] == "worker.connected" and e["entity_id"] != "@pump"]
+    started = [
+        e["entity_id"]
+        for e in history
+        if e["type"] == "worker.connected" and e["entity_id"] != "@pump"
+    ]
     assert started == ["db", "api", "web"]
 
 
@@ -177,7 +190,10 @@ def test_every_order_is_audited_with_its_label_and_the_chain_verifies(site):
     assert restart["label"] == "night shift"
     assert restart["target_id"] == "web"
     assert [line["action"] for line in lines if line["target_id"] == "web"] == [
-        "restart", "restart.succeeded", "stop", "stop.succeeded",
+        "restart",
+        "restart.succeeded",
+        "stop",
+        "stop.succeeded",
     ]
     site.ok("audit", "verify")
     assert site.run("restart", "web", "--label", "bad\nlabel").code == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess  # noqa: TID251 - a process that is killed must be a real one
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path

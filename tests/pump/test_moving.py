@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess  # noqa: TID251 - mounting a small file system needs a program
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -7,7 +7,7 @@ import os
 import random
 import stat
 from pathlib import Path
-from subprocess import TimeoutExpired  # noqa: TID251 - tests start real processes
+from subprocess import TimeoutExpired
 
 import pytest
 
@@ -228,9 +228,12 @@ def test_words_add_fifos_and_change_settings_and_nonsense_is_passed_over(home: P
     eventually(lambda: home.text("two.err.log") == b"2\n")
     home.configure(max_size=2000, keep=50)
     home.tell("settings")
-    home.worker(one, COUNTING, 0, 500).wait()
-    home.stop()
-    assert len(home.places("one.log")) > 5
+
+    def rotates_now() -> bool:
+        os.write(one, b"x" * 999 + b"\n")
+        return (home.logs / "one.log.3").exists()
+
+    eventually(rotates_now)
 
 
 def test_a_fifo_that_was_made_anew_is_opened_too(home: PumpHome) -> None:
@@ -238,6 +241,7 @@ def test_a_fifo_that_was_made_anew_is_opened_too(home: PumpHome) -> None:
     old = home.fifo("w.out")
     home.started()
     os.write(old, b"old\n")
+    eventually(lambda: home.text("w.log") == b"old\n")
     (home.run / "w.out").unlink()
     new = home.fifo("w.out")
     home.tell("add w.out")
@@ -319,7 +323,7 @@ def test_a_log_that_somebody_removed_or_emptied_is_continued(home: PumpHome) -> 
 
 @pytest.mark.accepts("P13")
 def test_it_imports_nothing_but_small_modules() -> None:
-    import subprocess  # noqa: TID251 - a fresh interpreter shows what is imported
+    import subprocess
     import sys
 
     code = (
@@ -335,7 +339,7 @@ def test_it_imports_nothing_but_small_modules() -> None:
 
 
 def test_a_home_that_is_none_is_an_error_with_a_sentence(tmp_path: Path) -> None:
-    import subprocess  # noqa: TID251 - the program itself is tried
+    import subprocess
     import sys
 
     command = [sys.executable, "-I", "-S", str(PROGRAM), str(tmp_path / "nowhere")]

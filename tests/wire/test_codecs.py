@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import subprocess  # noqa: TID251 - the hash must hold in another process
+import subprocess
 import sys
 from pathlib import Path
 from types import MappingProxyType

@@ -244,6 +244,7 @@ class _Track:
 
     def history(self, wanted: Wanted, *, unfinished: bool) -> Iterator[Line]:
         """Read what is there; afterwards the track stands where it ended."""
+        self.close()
         pieces = open_pieces(self._folder, self._source.name)
         begins = _begins(pieces, wanted)
         lines = self._read(pieces, begins, unfinished=unfinished)
@@ -314,7 +315,8 @@ class _Track:
         for piece, begin in zip(pieces, begins, strict=False):
             newest = piece is pieces[-1]
             if newest:
-                self._piece, self._next = piece, begin or 0
+                self._piece = piece
+                self._next = piece.unfinished() if begin is None else begin
             try:
                 for raw in piece.lines(begin) if begin is not None else ():
                     if raw.whole or unfinished or not newest:

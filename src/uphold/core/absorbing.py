@@ -161,7 +161,7 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
         started_wall=at.wall if first_sight else status.started_wall,
         proved_wall=at.wall,
         error=None,
-        stop_asked=stays,
+        stop_asked=status.stop_asked and stays,
         killed=False,
         why="adopted" if adopted else status.why,
     )

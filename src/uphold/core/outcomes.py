@@ -53,6 +53,8 @@ def outcome(
     entry = declaration.workers.get(name)
     if entry is None:
         return _emptied(name, observed, "removed")
+    if isinstance(accepted.wish, orders.SignalWorkers):
+        return _signalled(entry, observed)
     if declaration.paused:
         return Result(
             name=name,
@@ -66,6 +68,17 @@ def outcome(
     if not entry.wanted:
         return _emptied(name, observed, "stopped")
     return _risen(accepted, entry, observed, now)
+
+
+def _signalled(entry: Entry, observed: Observed) -> Result:
+    """A signal is sent or it is not; what the process makes of it is its own affair."""
+    alive = any(observed.slots[slot].state in ALIVE for slot in observed.of(entry.spec.name))
+    return Result(
+        name=entry.spec.name,
+        ok=alive,
+        state=_summary(entry, observed),
+        error=None if alive else "it has no process that a signal could be sent to",
+    )
 
 
 def _risen(accepted: Accepted, entry: Entry, observed: Observed, now: Instant) -> Result | Pending:
@@ -103,6 +116,8 @@ def _slot_risen(
             accepted.wish, orders.Declare | orders.ScaleWorker
         ):
             return None
+        case State.EXITED | State.WAITING if isinstance(accepted.wish, orders.ResetWorkers):
+            return None  # nothing to forgive: it has not failed
         case State.STOPPING if status.error is not None:
             return status.error.message
         case _:

@@ -38,6 +38,8 @@ def _serve(home: object, flags: dict[str, str]) -> int:
         birthright=birth(),
         environ=dict(os.environ),
     )
+    # A thread that computes hands the interpreter back soon: the loop must not wait for it.
+    sys.setswitchinterval(0.0005)
     gc.freeze()  # what was imported stays: no collection needs to look at it again
     try:
         return asyncio.run(serve(launch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from uphold.host.homes import Home
 
 PUMP: Final = "@pump"
+_MOST_NAMED: Final = 100
 _SETTINGS: Final = ("max_size", "keep", "compress", "overflow")
 
 
@@ -50,10 +52,18 @@ class PumpLink:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._folder = os.open(home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._settings = b""
+        self._fresh: list[str] = []
 
     def add(self, name: str) -> None:
-        """Tell of a FIFO that was just made."""
-        self._send(f"add {name}")
+        """Tell of a FIFO that was just made; those of one moment go in one message."""
+        if not self._fresh:
+            asyncio.get_running_loop().call_soon(self._tell_fresh)
+        self._fresh.append(name)
+
+    def _tell_fresh(self) -> None:
+        names, self._fresh = self._fresh, []
+        # So many at once that the message could be too long: looking is as good.
+        self._send("scan" if len(names) > _MOST_NAMED else "\n".join(f"add {n}" for n in names))
 
     def hear(self, fact: SlotFact) -> None:
         """Introduce ourselves to a pump that an earlier supervisor started."""

@@ -17,6 +17,7 @@ from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import open_journal
+from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,7 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner) -> dict[str, obje
         ),
         now=clock.now().wall,
     )
-    book = Logbook(home.logs, wall=lambda: clock.now().wall)
+    book = Logbook(home.logs, wall=lambda: clock.now().wall, scrub=Redactor().text)
     log = BookLog(book)
     driver = ProcessDriver(home, clock)
     supervisor = Supervisor(

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from uphold.core.statuses import SlotStatus
     from uphold.engine.snapshots import Snapshot
 
-RESTRAINT: Final = 20
-"""Writing may take at most one part in so many of the time."""
+_AT_LEAST: Final = 0.05
+_PER_SLOT: Final = 0.00025
+
+
+def pause_between(slots: int) -> float:
+    """Say how long to wait between two writings, so that they stay a small share of the time."""
+    return max(_AT_LEAST, slots * _PER_SLOT)
 
 
 def runtime_view(

@@ -12,6 +12,7 @@ import signal
 import sys
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from uphold.core.specs import Kind
 from uphold.core.times import utc_text
 from uphold.daemon.companions import PumpLink, pump_spec
 from uphold.daemon.methods import Methods, reload
-from uphold.daemon.mirroring import RESTRAINT, runtime_view
+from uphold.daemon.mirroring import pause_between, runtime_view
 from uphold.daemon.narrating import BookLog, narrate
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
@@ -118,7 +119,12 @@ async def _serve_owned(
             now=clock.now().wall,
         )
         stack.push_async_callback(journal.close)
-        book = Logbook(home.logs, wall=lambda: clock.now().wall)
+        redactors = _Redactors(config)
+        book = Logbook(
+            home.logs,
+            wall=lambda: clock.now().wall,
+            scrub=lambda text: redactors.current().text(text),
+        )
         stack.callback(book.close)
         log = BookLog(book)
         link = PumpLink(home)
@@ -175,7 +181,7 @@ async def _serve_owned(
             clock=clock,
             journal=journal,
             about=about,
-            redactor=_Redactors(config).current,
+            redactor=redactors.current,
         )
         server = ControlServer(home.path, methods.table(), methods.streams())
         await supervisor.start()
@@ -244,10 +250,10 @@ async def _reflect(
     shown = -1
     while True:
         if supervisor.snapshot().version != shown:
-            shown = supervisor.snapshot().version
-            before = clock.now().mono
-            mirror.show(runtime_view(supervisor.snapshot(), about()))
-            await clock.sleep(max(0.05, RESTRAINT * (clock.now().mono - before)))
+            snapshot = supervisor.snapshot()
+            shown = snapshot.version
+            mirror.show(partial(runtime_view, snapshot, about()))
+            await clock.sleep(pause_between(len(snapshot.observed.slots)))
         else:
             await anext(changes, None)
 

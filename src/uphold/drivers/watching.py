@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from uphold.host.processes import Process
     from uphold.ports.clocks import Clock
 
-_EXIT_PATIENCE: Final = 1.9
+_EXIT_PATIENCE: Final = 3.0
 """How long process 1 may take to let go of an adopted process, whose exit is known only then."""
+_STOP_PATIENCE: Final = 1.5
+"""The same when its end was asked for, which must be told within 2 s."""
 _FIRST_STEP: Final = 0.005
 _LONGEST_STEP: Final = 0.05
 _WATCH_STEP: Final = 0.2
@@ -79,9 +81,9 @@ class Watch:
             self._children.discard(process.identity.pid)
         return True
 
-    async def exit_of(self, process: Process) -> Ending:
+    async def exit_of(self, process: Process, patience: float = _STOP_PATIENCE) -> Ending:
         """Learn how a process ended; its parent may take a moment to let go of it."""
-        until = self._clock.now().mono + _EXIT_PATIENCE
+        until = self._clock.now().mono + patience
         step = _FIRST_STEP
         while (ending := process.reap()) is None and self._clock.now().mono < until:
             await self._clock.sleep(step)
@@ -118,7 +120,8 @@ class Watch:
             self._exited(run, ending)
 
     async def _learn_exit(self, run: Run, process: Process) -> None:
-        self._exited(run, await self.exit_of(process))
+        patience = _STOP_PATIENCE if run.stopping else _EXIT_PATIENCE
+        self._exited(run, await self.exit_of(process, patience))
 
     async def _look_until_ended(self, run: Run, process: Process) -> None:
         while process.alive():

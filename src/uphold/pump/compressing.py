@@ -39,7 +39,7 @@ class Compressor:
         """Wakes the main thread, which then calls `finish`."""
         self._due: dict[str, tuple[float, Chain, int]] = {}
         self._job: tuple[Chain, int, int] | None = None
-        self._done: list[OSError | None] = []
+        self._done: list[Exception | None] = []
 
     def want(self, chain: Chain, keep: int, now: float) -> None:
         """Compress the rotated files of this log once a second has passed without another call."""
@@ -68,8 +68,8 @@ class Compressor:
             return
         (chain, keep, inode), self._job = self._job, None
         problem = self._done.pop()
-        place = chain.place_of(inode, keep)
         try:
+            place = chain.place_of(inode, keep)
             if problem is None and place is not None:
                 chain.replace_by_packed(place)
                 if chain.name not in self._due:
@@ -79,19 +79,25 @@ class Compressor:
         except OSError as trouble:
             problem = trouble
         if problem is not None:
-            say(f"cannot compress an old file of {chain.name}: {problem.strerror}")
+            say(f"cannot compress an old file of {chain.name}: {problem}")
 
     def _begin(self, chain: Chain, keep: int) -> bool:
-        place = chain.first_plain(keep)
-        if place is None:
-            return False
         try:
+            place = chain.first_plain(keep)
+            if place is None:
+                return False
             source = os.open(chain.plain(place), READ_FLAGS | os.O_NONBLOCK, dir_fd=chain.folder)
         except OSError as problem:
-            say(f"cannot compress {chain.plain(place)}: {problem.strerror}")
+            say(f"cannot compress an old file of {chain.name}: {problem}")
             return False
         self._job = (chain, keep, os.fstat(source).st_ino)
-        _thread.start_new_thread(self._compress, (chain, source))
+        try:
+            _thread.start_new_thread(self._compress, (chain, source))
+        except RuntimeError:
+            # No thread to be had just now; the file stays readable until the next rotation.
+            os.close(source)
+            self._job = None
+            return False
         return True
 
     def _compress(self, chain: Chain, source: int) -> None:
@@ -106,7 +112,7 @@ class Compressor:
                 os.fsync(target)
             finally:
                 os.close(target)
-        except OSError as problem:
+        except (OSError, MemoryError, zlib.error) as problem:
             self._done.append(problem)
         else:
             self._done.append(None)

@@ -73,8 +73,13 @@ class Mover:
 
     def scan(self, settings: AllSettings) -> bool:
         """Open every FIFO that is not open yet; False if one could not be opened."""
+        try:
+            names = sorted(os.listdir(self._run))  # noqa: PTH208 - by descriptor, no pathlib
+        except OSError as problem:
+            say(f"cannot look into run/: {problem.strerror}")
+            return False
         all_well = True
-        for name in sorted(os.listdir(self._run)):  # noqa: PTH208 - by descriptor, no pathlib
+        for name in names:
             all_well = self.add(name, settings) and all_well
         return all_well
 
@@ -110,7 +115,7 @@ class Mover:
         """Let every open log follow these settings from now on."""
         for name, log in self._logs.items():
             log.settings = settings.of(name)
-            if log.settings.compress and log.chain.first_plain(log.settings.keep):
+            if log.settings.compress:
                 self._compressor.want(log.chain, log.settings.keep, monotonic())
         for channel in self._troubled.values():
             # Whether it waits or drops may have changed.

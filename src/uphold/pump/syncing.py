@@ -49,7 +49,11 @@ class Syncer:
         self._changed.clear()
         self._due = now + EVERY
         self._busy = True
-        _thread.start_new_thread(self._sync, (names,))
+        try:
+            _thread.start_new_thread(self._sync, (names,))
+        except RuntimeError:
+            # No thread to be had just now; the kernel writes it out a little later.
+            self._busy = False
 
     @staticmethod
     def _names(log: LogFile) -> list[tuple[int, str]]:

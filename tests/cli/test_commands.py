@@ -1,0 +1,81 @@
+"""Verbs that ask the supervisor and print what it says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+
+def test_why_is_one_paragraph(uphold, supervisor):
+    supervisor.answers["why"] = {"schema": 1, "name": "api", "text": "It is held.\x1b[2J"}
+    assert uphold("why", "api") == (0, "It is held.\\x1b[2J\n", "")
+    assert uphold("why", "api", "--json").json["name"] == "api"
+    assert uphold("-q", "why", "api").out == ""
+    assert supervisor.asked("why") == {"name": "api"}
+
+
+@pytest.mark.accepts("M-07")
+def test_show_tells_everything_and_its_slots(uphold, supervisor, row):
+    record = row(pid=os.getpid()) | {
+        "config": {"command": ["sleep", "60"], "user": None, "shell": False},
+        "enabled": True,
+        "quarantined": False,
+        "connected": True,
+        "connection_info": [],
+        "last_seen": "2026-01-01T00:00:00.000Z",
+        "tool_count": 0,
+        "desired_version": 4,
+        "last_reconcile": None,
+        "reconcile_count": 7,
+    }
+    answer = {"schema": 1, "worker": record, "slots": [row(pid=os.getpid()), row("api.2")]}
+    supervisor.answers["show"] = answer
+    lines = uphold("show", "api").out.splitlines()
+    assert lines[0] == "api"
+    for told in (
+        "  enabled            yes",
+        "  desired_version    4",
+        "  last_reconcile     -",
+        '    command          ["sleep", "60"]',
+        "    shell            no",
+        "  slot api",
+        "  slot api.2",
+        "    state            running (up since 12 s)",
+    ):
+        assert told in lines
+    assert uphold("show", "api", "--json").json["worker"]["reconcile_count"] == 7
+
+
+def test_a_supervisor_that_is_just_opening_its_socket_is_waited_for(uphold, own, late_supervisor):
+    own()
+    opening = late_supervisor(after=0.2)
+    assert uphold("why", "api").out == "Because.\n"
+    opening.join()
+
+
+def test_following_the_runtime_log_goes_on_across_a_rotation(home):
+    logs = home / "logs"
+    logs.mkdir()
+    log = logs / "runtime.log"
+    log.write_text('{"message": "old"}\n')
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uphold", "logs", "-f", "-n", "1"],
+        cwd=home.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline().endswith("old\n")
+        with log.open("a") as file:
+            file.write('{"message": "new"}\n')
+        assert process.stdout.readline().endswith("new\n")
+        log.rename(logs / "runtime.log.1")
+        log.write_text('{"message": "newest"}\n')
+        assert process.stdout.readline().endswith("newest\n")
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
