@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from uphold.core import orders
-from uphold.core.changes import Change, differences, preview, restarting
+from uphold.core.changes import Change, begins_anew, differences, preview, restarting
 from uphold.core.declaring import Entry
 from uphold.core.specs import (
     Backoff,
@@ -17,6 +17,7 @@ from uphold.core.specs import (
     StopRule,
     WorkerSpec,
 )
+from uphold.core.statuses import SlotStatus, State
 from uphold.testing.scenarios import Scenario
 
 web = WorkerSpec(name="web", command=("serve",))
@@ -140,6 +141,22 @@ def test_any_difference_reconnects_an_mcp_worker(key):
     mcp = replace(web, kind=Kind.MCP)
     after = changed(key, mcp)
     assert restarting(mcp, after) == differences(mcp, after) != ()
+
+
+@pytest.mark.parametrize("state", [State.BACKOFF, State.EXITED])
+def test_what_has_ended_begins_anew_when_a_process_would_be_born_differently(state):
+    ended = SlotStatus(slot="web", state=state, terms=web)
+    assert begins_anew(ended, replace(web, command=("x",)))
+    assert not begins_anew(ended, replace(web, labels=(("a", "b"),)))
+    assert not begins_anew(ended, replace(web))
+
+
+@pytest.mark.accepts("P8")
+def test_what_was_given_up_begins_anew_with_any_change():
+    given_up = SlotStatus(slot="web", state=State.FAILED, terms=web)
+    assert begins_anew(given_up, replace(web, labels=(("a", "b"),)))
+    assert not begins_anew(given_up, replace(web))
+    assert not begins_anew(replace(given_up, terms=None), web)
 
 
 def _preview(before: Scenario | None, *after: WorkerSpec) -> list[tuple[str, str]]:

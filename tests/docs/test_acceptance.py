@@ -54,7 +54,11 @@ def test_other(): ...
 
 
 def test_the_tally_tells_quoted_open_deferred_void_and_mistyped_ids_apart():
-    quotes = [TOOL.Quote("M-01", "a.py:1"), TOOL.Quote("M-99", "a.py:2"), TOOL.Quote("P9", "a.py:3")]
+    quotes = [
+        TOOL.Quote("M-01", "a.py:1"),
+        TOOL.Quote("M-99", "a.py:2"),
+        TOOL.Quote("P9", "a.py:3"),
+    ]
     found = TOOL.tally(("M-01", "M-02", "E-19", "E-03"), quotes)
     assert found.quoted == ("M-01",)
     assert found.open == ("M-02",)

@@ -22,7 +22,15 @@ HEAVY = (
     "psutil",
     "prometheus_client",
 )
-NEEDLESS = ("ssl", "_ssl", "http.client", "importlib.metadata", "yaml", "uphold.cli", "uphold.testing")
+NEEDLESS = (
+    "ssl",
+    "_ssl",
+    "http.client",
+    "importlib.metadata",
+    "yaml",
+    "uphold.cli",
+    "uphold.testing",
+)
 PROGRAM = """
 import json, sys
 sys.modules["ssl"] = None

@@ -9,9 +9,13 @@ import pytest
 
 from docs.papers import ROOT, SOURCE, modules, tree_files, without_code
 
-MACHINE_PATHS = re.compile(r"(?<![\w.~}-])/(?:" + r"work|root|Users|home/(?!me\b|deploy\b)\w+" + r")/")
+MACHINE_PATHS = re.compile(
+    r"(?<![\w.~}-])/(?:" + r"work|root|Users|home/(?!me\b|deploy\b)\w+" + r")/"
+)
 REGISTRIES = re.compile(
-    "|".join(re.escape(word) for word in ("py" + "pi.", "python" + "hosted", "npm" + "js.", "jf" + "rog"))
+    "|".join(
+        re.escape(word) for word in ("py" + "pi.", "python" + "hosted", "npm" + "js.", "jf" + "rog")
+    )
     + r"|artif"
     + r"actory|index"
     + r"-url",

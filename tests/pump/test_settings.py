@@ -26,6 +26,12 @@ def test_a_slot_has_what_differs_and_the_defaults_otherwise() -> None:
     assert settings.of("web.log").compress is True
 
 
+def test_what_is_said_of_a_worker_holds_for_all_its_slots() -> None:
+    settings = AllSettings({"slots": {"web": {"keep": 7}, "web.3": {"keep": 1}}})
+    assert [settings.of(log).keep for log in ("web.log", "web.2.log", "web.3.log")] == [7, 7, 1]
+    assert settings.of("webby.log").keep == 5
+
+
 @pytest.mark.parametrize(
     "told",
     [

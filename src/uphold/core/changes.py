@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core.declaring import Entry, follow_file
 from uphold.core.names import is_companion
 from uphold.core.specs import Kind, WorkerSpec
+from uphold.core.statuses import SlotStatus, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +60,13 @@ def restarting(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:
     if keys and after.kind is Kind.MCP:
         return keys
     return tuple(key for key in keys if key in _RESTARTING)
+
+
+def begins_anew(status: SlotStatus, spec: WorkerSpec) -> bool:
+    """Tell whether a slot that has ended is started again because its terms are now these."""
+    if status.terms is None or status.terms == spec:
+        return False
+    return status.state is State.FAILED or bool(restarting(status.terms, spec))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

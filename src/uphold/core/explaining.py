@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.absorbing import duration_text
 from uphold.core.dependencies import unmet
@@ -45,6 +45,8 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
             return f"{status.why}{policy}"
         case State.STOPPED:
             return _why_stopped(entry, status, lasting)
+        case _:
+            assert_never(status.state)
 
 
 def _why_stopping(status: SlotStatus, now: Instant) -> str:
@@ -77,8 +79,6 @@ def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
             return f"disabled{by or ' in the file'}"
         case Admin.QUARANTINED:
             return f"quarantined{by or ' until approved'}"
-        case Admin.ENABLED:
-            pass
     if not entry.up:
         return f"stopped{by}" if by else "started only on request (autostart is off)"
     return f"stopped {lasting} ago" if status.generation else "not started yet"
@@ -110,8 +110,6 @@ def _wish(name: str, entry: Entry | None) -> str:
             return f"'{name}' is disabled{how}. It shall not run until: uphold enable {name}."
         case Admin.QUARANTINED:
             return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
-        case Admin.ENABLED:
-            pass
     if not entry.up:
         how = f"stopped{by}" if by else "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
@@ -140,9 +138,10 @@ def _next(
     match status.state:
         case State.BACKOFF if not exhausted(status, spec):
             left = duration_text(max(0.0, due(status, spec) - now))
+            runs = "1 failed run" if status.failures == 1 else f"{status.failures} failed runs"
             return (
-                f"The rule is restart = {spec.restart} with back-off: {status.failures} failed "
-                f"runs in a row, so the next start is in {left}; sooner with: uphold start {name}."
+                f"The rule is restart = {spec.restart} with back-off: {runs} in a row, "
+                f"so the next start is in {left}; sooner with: uphold start {name}."
             )
         case State.FAILED:
             return (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import orders
+from uphold.core.changes import begins_anew
 from uphold.core.specs import Instant
 from uphold.core.statuses import ALIVE, SlotStatus, State
 
@@ -71,7 +72,7 @@ def outcome(
 
 
 def _signalled(entry: Entry, observed: Observed) -> Result:
-    """A signal is sent or it is not; what the process makes of it is its own affair."""
+    """Say that a signal was sent; what the process makes of it is its own affair."""
     alive = any(observed.slots[slot].state in ALIVE for slot in observed.of(entry.spec.name))
     return Result(
         name=entry.spec.name,
@@ -115,7 +116,7 @@ def _slot_risen(
         case State.EXITED | State.FAILED | State.BACKOFF if isinstance(
             accepted.wish, orders.Declare | orders.ScaleWorker
         ):
-            return None
+            return Pending() if begins_anew(status, entry.spec) else None
         case State.EXITED | State.WAITING if isinstance(accepted.wish, orders.ResetWorkers):
             return None  # nothing to forgive: it has not failed
         case State.STOPPING if status.error is not None:

@@ -23,7 +23,7 @@ from uphold.core.actions import (
     Stop,
     Wait,
 )
-from uphold.core.changes import restarting
+from uphold.core.changes import begins_anew, restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due, exhausted
@@ -145,12 +145,10 @@ def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
     override = entry.override
     if max(override.nudge, override.kick) > status.seen:
         return f"ordered by {override.by}"
-    if status.terms is None or status.terms == entry.spec:
+    if status.terms is None or not begins_anew(status, entry.spec):
         return None
     keys = restarting(status.terms, entry.spec)
-    if keys:
-        return f"changed: {', '.join(keys)}"
-    return "its terms changed" if status.state is State.FAILED else None
+    return f"changed: {', '.join(keys)}" if keys else "its terms changed"
 
 
 def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
@@ -173,7 +171,8 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
 def _why_given_up(status: SlotStatus) -> str:
     if status.hopeless:
         return status.why
-    return f"gave up after {status.failures} failed runs; the last one {status.why}"
+    runs = "1 failed run" if status.failures == 1 else f"{status.failures} failed runs"
+    return f"gave up after {runs}; the last one {status.why}"
 
 
 def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:

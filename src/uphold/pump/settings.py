@@ -62,9 +62,13 @@ class AllSettings:
         }
 
     def of(self, log: str) -> LogSettings:
-        """Tell what holds for a log (`web.log`, or `web.err.log` of the same slot)."""
+        """Tell what holds for a log (`web.2.log`, or `web.2.err.log` of the same slot).
+
+        What is said of a worker (`web`) holds for all its slots.
+        """
         slot = log.removesuffix(".log").removesuffix(".err")
-        return self._slots.get(slot, self._default)
+        worker = slot.partition(".")[0]
+        return self._slots.get(slot) or self._slots.get(worker) or self._default
 
     def _right_parts(self, where: str, told: object) -> dict[str, object]:
         parts = {}

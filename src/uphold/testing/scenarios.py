@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isclose
 from typing import Self
 
 from uphold.core import events, orders
@@ -135,7 +136,7 @@ class Scenario:
         for real, wanted in zip(decided.actions, actions, strict=True):
             assert wanted.why in real.why, f"{wanted.why!r} is not in {real.why!r}"
         if wake_at is not None:
-            assert abs(decided.wake_at - wake_at) < 1e-6, decided.wake_at
+            assert isclose(decided.wake_at, wake_at, abs_tol=1e-6), decided.wake_at
         return self
 
     def status(self, slot: str) -> SlotStatus:

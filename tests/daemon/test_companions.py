@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+
+import pytest
+
+from uphold.core.events import Adopted
+from uphold.core.specs import Logs, WorkerSpec
+from uphold.core.statuses import Identity
+from uphold.daemon.companions import PumpLink, pump_spec
+from uphold.host.homes import Home
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "run").mkdir()
+    return Home(tmp_path)
+
+
+def listening(home):
+    ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    ear.bind(str(home.run / "pump.sock"))
+    ear.settimeout(5)
+    return ear
+
+
+def test_the_pump_is_never_given_up_and_is_replaced_when_its_version_differs(home):
+    spec = pump_spec(home)
+    assert spec.max_restarts is None
+    assert spec.logs.mode == "file"
+    assert any(name == "UPHOLD_VERSION" for name, _ in spec.environment)
+
+
+def test_fifos_of_one_moment_are_told_in_one_message(home):
+    async def go():
+        link = PumpLink(home)
+        for name in ("a", "b"):
+            link.add(name)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        link.close()
+
+    with listening(home) as ear:
+        asyncio.run(go())
+        assert ear.recv(65536) == b"add a\nadd b"
+
+
+def test_nobody_listening_is_no_trouble(home):
+    link = PumpLink(home)
+    who = Identity(pid=7, start_ticks=1, boot_id="b", inode=1, nonce="n")
+    link.hear(Adopted(slot="@pump", generation=1, identity=who))
+    link.close()
+
+
+def test_settings_are_written_once_and_only_what_differs(home):
+    link = PumpLink(home)
+    specs = [
+        WorkerSpec(name="plain", command=("x",)),
+        WorkerSpec(name="big", command=("x",), logs=Logs(max_size=5, keep=1)),
+    ]
+    link.settle(specs)
+    written = json.loads((home.run / "logs.json").read_text())
+    assert written["default"]["max_size"] == 10_000_000
+    assert written["slots"] == {"big": {"max_size": 5, "keep": 1}}
+    stamp = (home.run / "logs.json").stat().st_mtime_ns
+    link.settle(specs)
+    assert (home.run / "logs.json").stat().st_mtime_ns == stamp
+    link.close()

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from uphold.core.events import (
+    Adopted,
+    Amended,
+    Exited,
+    Forgotten,
+    GaveUp,
+    Gone,
+    KillBegun,
+    Note,
+    Pardoned,
+    Recorded,
+    Rested,
+    StartBegun,
+    Started,
+    StartFailed,
+    StateChanged,
+    StopBegun,
+    StopFailed,
+    WaitBegun,
+)
+from uphold.core.specs import WorkerSpec
+from uphold.core.statuses import Exit, Fault, Identity, State
+from uphold.daemon.narrating import narrate
+
+WHO = Identity(pid=7, start_ticks=1, boot_id="b", inode=1, nonce="secret-nonce")
+SPEC = WorkerSpec(name="web", command=("x",))
+FAULT = Fault(code="UPH_X", message="it broke")
+FACTS = [
+    StartBegun(slot="web.2", generation=1, nonce="n", terms=SPEC, seen=1, automatic=False, why="w"),
+    Started(slot="web.2", generation=1, identity=WHO),
+    StartFailed(slot="web.2", generation=1, fault=FAULT),
+    Adopted(slot="web.2", generation=1, identity=WHO),
+    Exited(slot="web.2", generation=1, exit=Exit(code=3, signal=None, at=0.0)),
+    StopBegun(slot="web.2", generation=1, why="w"),
+    KillBegun(slot="web.2", generation=1),
+    Gone(slot="web.2", generation=1, proof="p"),
+    StopFailed(slot="web.2", generation=1, fault=FAULT),
+    WaitBegun(slot="web.2", why="w"),
+    GaveUp(slot="web.2", why="w"),
+    Rested(slot="web.2", why="w"),
+    Forgotten(slot="web.2"),
+    Pardoned(slot="web.2"),
+    Amended(slot="web.2", terms=SPEC),
+]
+
+
+class Heard:
+    def __init__(self):
+        self.lines = []
+
+    def write(self, level, event, message, **context):
+        self.lines.append((level, event, message, context))
+
+
+def told(event):
+    heard = Heard()
+    narrate(Recorded(seq=1, id="1", at=0.0, event=event), heard)
+    return heard.lines
+
+
+def test_every_fact_is_one_line_that_names_its_slot_and_worker():
+    for fact in FACTS:
+        ((_, event, message, context),) = told(fact)
+        assert event == fact.TYPE
+        assert "web.2" in message
+        assert context["worker"] == "web"
+        assert "secret-nonce" not in message
+
+
+def test_a_forced_stop_says_so():
+    ((_, _, message, _),) = told(KillBegun(slot="web", generation=1))
+    assert "forced" in message
+
+
+def test_a_change_of_state_is_told_by_the_fact_that_caused_it():
+    changed = StateChanged(slot="w", before=State.RUNNING, after=State.BACKOFF, why="x")
+    assert told(changed) == []
+
+
+def test_an_order_carries_its_id_and_label():
+    note = Note(
+        type="order.accepted",
+        entity_type="order",
+        entity_id="job_1",
+        payload={"verb": "stop", "label": "night", "reason": ""},
+        severity="warning",
+    )
+    ((level, event, message, context),) = told(note)
+    assert (level, event, context["task_id"], context["label"]) == (
+        "WARNING",
+        "order.accepted",
+        "job_1",
+        "night",
+    )
+    assert "verb=stop" in message
+    assert "reason" not in message

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from uphold.core.specs import Logs
+from uphold.errors import HostFailure
+from uphold.host.homes import Home
+from uphold.host.processes.outputs import Outputs, rotate
+
+
+@pytest.fixture
+def home(tmp_path):
+    home = Home(tmp_path)
+    home.run.mkdir()
+    home.logs.mkdir()
+    return home
+
+
+def close(descriptors):
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+@pytest.mark.accepts("P13")
+def test_what_was_written_stays_while_the_supervisor_keeps_the_fifo(home):
+    outputs = Outputs(home)
+    opened = outputs.open("web", Logs(), None)
+    os.write(opened[0], b"last words")
+    close(opened)
+    again = outputs.open("web", Logs(), None)
+    assert os.read(again[0], 100) == b"last words"
+    close(again)
+    outputs.close()
+
+
+def test_the_fifo_of_an_adopted_slot_is_kept_too(home):
+    first = Outputs(home)
+    opened = first.open("web", Logs(split=True), None)
+    second = Outputs(home)
+    second.keep("web")
+    second.keep("none")
+    os.write(opened[1], b"last words")
+    close(opened)
+    first.close()
+    reader = os.open(home.fifo("web", "err"), os.O_RDONLY | os.O_NONBLOCK)
+    assert os.read(reader, 100) == b"last words"
+    os.close(reader)
+    second.close()
+
+
+def test_everything_is_let_go_of(home):
+    before = sorted(os.listdir("/proc/self/fd"))
+    outputs = Outputs(home)
+    for slot in ("a", "b"):
+        close(outputs.open(slot, Logs(split=True), None))
+    outputs.release("a")
+    outputs.release("a")
+    outputs.close()
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_fifo_that_was_removed_is_made_and_told_again(home):
+    told = []
+    outputs = Outputs(home, told.append)
+    close(outputs.open("web", Logs(), None))
+    home.fifo("web").unlink()
+    close(outputs.open("web", Logs(), None))
+    assert told == ["web", "web"]
+    assert stat.S_ISFIFO(home.fifo("web").stat().st_mode)
+    outputs.close()
+
+
+@pytest.mark.accepts("S03")
+def test_what_is_in_the_way_of_a_fifo_is_left_alone(home):
+    home.fifo("web").write_text("precious")
+    with pytest.raises(HostFailure, match="is in the way"):
+        Outputs(home).open("web", Logs(), None)
+    assert home.fifo("web").read_text() == "precious"
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(0, {}), (1, {1: "d"}), (3, {1: "d", 2: "c", 3: "b"})])
+def test_a_log_that_grew_too_large_is_moved_aside(home, keep, kept):
+    log = home.log("web")
+    for content in "abcd":
+        log.write_text(content)
+        rotate(log, Logs(max_size=0, keep=keep))
+        assert not log.exists()
+    found = {int(path.suffix[1:]): path.read_text() for path in home.logs.iterdir()}
+    assert found == kept
+
+
+def test_a_log_that_is_small_or_missing_stays(home):
+    rotate(home.log("web"), Logs(max_size=10))
+    home.log("web").write_text("0123456789")
+    rotate(home.log("web"), Logs(max_size=10))
+    assert home.log("web").read_text() == "0123456789"
+
+
+@pytest.mark.accepts("S03")
+def test_a_link_planted_as_a_log_is_not_written_to(home, tmp_path):
+    (tmp_path / "precious").write_text("precious")
+    home.log("web").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic links"):
+        Outputs(home).open("web", Logs(mode="file"), None)
+    assert (tmp_path / "precious").read_text() == "precious"

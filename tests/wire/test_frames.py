@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uphold.wire.frames import Request, decode_request, encode_line
+
+
+def test_a_request_is_read_with_its_defaults():
+    request = decode_request(b'{"method": "ping"}')
+    assert request == Request(method="ping", id=None, params={})
+
+
+def test_unknown_members_are_passed_over():
+    assert isinstance(decode_request(b'{"method": "ping", "id": 7, "extra": 1}'), Request)
+
+
+@pytest.mark.accepts("T18", "S45")
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_request_or_a_sentence(raw):
+    answer = decode_request(raw)
+    assert isinstance(answer, Request) or answer.startswith("the request is not one JSON object")
+
+
+def test_a_message_is_one_line():
+    line = encode_line({"text": "a\nb"})
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"text": "a\nb"}

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+
+from uphold.core import orders
+from uphold.core.events import Exited, Gone, Started
+from uphold.core.specs import Backoff, WorkerSpec
+from uphold.core.statuses import Exit, Identity
+from uphold.testing.scenarios import EPOCH, Scenario
+from uphold.wire.views import rows
+
+KEYS = [
+    "name",
+    "slot",
+    "kind",
+    "team",
+    "admin",
+    "state",
+    "health",
+    "condition",
+    "pid",
+    "generation",
+    "since",
+    "uptime",
+    "restarts",
+    "exit",
+    "last_heartbeat_at",
+    "last_health_at",
+    "cpu_percent",
+    "rss_bytes",
+    "tools",
+    "last_error",
+    "next_attempt_at",
+    "why",
+]
+WEB = WorkerSpec(name="web", command=("web",), team="front", backoff=Backoff(jitter=0.0))
+
+
+def identity(pid=4250):
+    return Identity(pid=pid, start_ticks=1, boot_id="b", inode=1, nonce="n")
+
+
+def up(scenario, slot="web", generation=1):
+    return scenario.happens(Started(slot=slot, generation=generation, identity=identity()))
+
+
+def shown(scenario, **more):
+    return list(rows(scenario.declaration, scenario.observed, scenario.now, **more))
+
+
+def begin(scenario):
+    from uphold.core.actions import Start
+
+    return scenario.expects(Start(slot="web", spec=WEB, why=""))
+
+
+@pytest.mark.accepts("D-36", "R-17", "D-33")
+def test_a_running_worker_has_every_key_in_a_fixed_order():
+    (row,) = shown(up(begin(Scenario(WEB)).at(1)).at(13.5))
+    assert list(row) == KEYS
+    assert row["pid"] == 4250
+    assert row["team"] == "front"
+    assert (row["state"], row["health"], row["condition"]) == ("running", "healthy", "running")
+    assert row["uptime"] == 12.5
+    assert row["since"] == "2026-01-01T00:00:01.000Z"
+    assert row["last_health_at"] == "2026-01-01T00:00:13.500Z"
+    assert row["exit"] is None
+    assert row["why"] == "up since 12 s"
+
+
+def test_a_worker_in_back_off_says_how_it_ended_and_when_it_starts_again():
+    scenario = up(begin(Scenario(WEB)).at(1)).at(2)
+    for generation in (1,):
+        scenario.happens(
+            Exited(slot="web", generation=generation, exit=Exit(code=3, signal=None, at=EPOCH + 2))
+        )
+    (row,) = shown(scenario)
+    assert (row["state"], row["health"], row["condition"]) == ("backoff", "unhealthy", "error")
+    assert row["exit"] == {"code": 3, "signal": None, "at": "2026-01-01T00:00:02.000Z"}
+    assert row["last_error"]["code"] == "UPH_WORKER_EXITED"
+    assert row["next_attempt_at"] == "2026-01-01T00:00:02.000Z"
+    assert row["pid"] is None
+    assert row["uptime"] == 0.0
+
+
+def test_a_worker_never_started_is_shown_as_stopped():
+    (row,) = shown(Scenario(WorkerSpec(name="off", command=("x",), enabled=False)))
+    assert (row["state"], row["admin"], row["since"]) == ("stopped", "disabled", None)
+    assert row["why"] == "disabled in the file"
+
+
+def test_companions_are_shown_only_on_request():
+    pump = WorkerSpec(name="@pump", command=("pump",))
+    scenario = Scenario(WEB, pump)
+    assert [row["name"] for row in shown(scenario)] == ["web"]
+    assert [row["name"] for row in shown(scenario, companions=True)] == ["web", "@pump"]
+
+
+def test_a_slot_that_is_no_longer_declared_is_shown_until_it_is_gone():
+    scenario = up(begin(Scenario(WEB)).at(1)).at(2).declares()
+    (row,) = shown(scenario)
+    assert (row["name"], row["admin"], row["state"]) == ("web", "disabled", "running")
+
+
+def test_an_order_in_force_is_named_with_its_author():
+    scenario = up(begin(Scenario(WEB)).at(1)).orders(orders.PauseWorkers(names=("web",)))
+    from uphold.core.actions import Stop
+
+    scenario.expects(Stop(slot="web", why="paused by ann"))
+    scenario.at(3).happens(Gone(slot="web", generation=1, proof="seen"))
+    (row,) = shown(scenario)
+    assert (row["admin"], row["why"]) == ("paused", "paused by ann")
