@@ -67,8 +67,7 @@ def main() -> int:
     """Print where acceptance stands."""
     ids, source = known_ids()
     quotes = tuple(quotes_under(ROOT / folder for folder in QUOTING))
-    for line in report(tally(ids, quotes), quotes, source):
-        print(line)
+    sys.stdout.write("\n".join([*report(tally(ids, quotes), quotes, source), ""]))
     return 0
 
 

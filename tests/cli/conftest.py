@@ -82,9 +82,9 @@ def make_document(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
 class StandIn:
     """Answers like a supervisor: a canned result, an error, or a function of the parameters."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **answers: Any) -> None:
         self.home = home
-        self.answers: dict[str, Any] = {"ping": {"pid": os.getpid()}}
+        self.answers: dict[str, Any] = {"ping": {"pid": os.getpid()}, **answers}
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.news: list[dict[str, Any]] = []
         self.hang_up = threading.Event()
@@ -203,8 +203,7 @@ def late_supervisor(home: Path) -> Iterator[Callable[..., threading.Timer]]:
     opened: list[StandIn] = []
 
     def open_socket() -> None:
-        opened.append(StandIn(home))
-        opened[0].answers["why"] = {"schema": 1, "name": "api", "text": "Because."}
+        opened.append(StandIn(home, why={"schema": 1, "name": "api", "text": "Because."}))
 
     def begin(*, after: float) -> threading.Timer:
         timer = threading.Timer(after, open_socket)

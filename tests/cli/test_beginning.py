@@ -158,14 +158,17 @@ def test_run_shows_output_hands_the_signal_on_once_and_ends_as_the_supervisor_en
         stderr=subprocess.PIPE,
         text=True,
     )
-    with process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
         assert process.stdout.readline().startswith("supervisor running")
         assert process.stdout.readline() == "api | hello from api\n"
         process.terminate()
         assert process.stderr.read() == "(['TERM'], True)"
         assert process.wait() == 7
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_the_home_must_be_ours_alone(uphold, home, program):

@@ -68,8 +68,8 @@ def test_following_the_runtime_log_goes_on_across_a_rotation(home):
         stdout=subprocess.PIPE,
         text=True,
     )
-    with process:
-        assert process.stdout is not None
+    assert process.stdout is not None
+    try:
         assert process.stdout.readline().endswith("old\n")
         with log.open("a") as file:
             file.write('{"message": "new"}\n')
@@ -79,3 +79,7 @@ def test_following_the_runtime_log_goes_on_across_a_rotation(home):
         assert process.stdout.readline().endswith("newest\n")
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

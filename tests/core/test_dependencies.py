@@ -212,6 +212,8 @@ def test_a_full_stop_takes_as_long_as_the_longest_chain_of_graces():
     chain = (graced("db", 10), graced("web", 5, "db"), graced("edge", 1, "web"))
     assert longest_grace(Scenario(*chain).declaration) == 16
     assert longest_grace(Scenario(*chain[::-1], graced("lone", 20)).declaration) == 20
+    both = (graced("a", 7, "db"), graced("b", 2, "db"))
+    assert longest_grace(Scenario(graced("db", 10), *both).declaration) == 17
     assert longest_grace(Scenario(graced("web", 5, "nobody")).declaration) == 5
     assert longest_grace(Declaration()) == 0
 

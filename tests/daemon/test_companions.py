@@ -44,7 +44,7 @@ def test_fifos_of_one_moment_are_told_in_one_message(home):
 
     with listening(home) as ear:
         asyncio.run(go())
-        assert ear.recv(65536) == b"add a\nadd b"
+        assert ear.recv(65536) == b"add a.out\nadd a.err\nadd b.out\nadd b.err"
 
 
 def test_nobody_listening_is_no_trouble(home):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess  # noqa: TID251 - git names the files of the tree
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

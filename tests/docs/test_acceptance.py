@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess  # noqa: TID251 - the tool is run as people run it
+import subprocess
 import sys
 from types import ModuleType
 

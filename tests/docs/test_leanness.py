@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess  # noqa: TID251 - a fresh interpreter is the point
+import subprocess
 import sys
 
 import pytest

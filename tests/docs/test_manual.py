@@ -1,21 +1,15 @@
-"""The manual names what exists: verbs, methods of the socket, decisions."""
+"""The manual names what exists: methods of the socket, decisions (verbs: see tests/cli)."""
 
 from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 
-import pytest
-
-from docs.papers import ROOT, modules, page, table_rows
-from uphold.cli.verbs import VERBS
+from docs.papers import ROOT, code_blocks, modules, page, table_rows
+from uphold.config.loading import load
 from uphold.control.server import error_view
 from uphold.errors import UpholdError
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_is_in_the_manual(verb: str):
-    assert re.search(rf"\buphold {re.escape(verb)}\b|`{re.escape(verb)}\b", page("docs/cli.md"))
 
 
 def methods_offered() -> set[str]:
@@ -67,3 +61,11 @@ def test_every_decision_that_the_code_refers_to_exists():
     }
     assert named <= known
     assert named
+
+
+def test_the_configuration_beside_that_of_supervisord_loads(tmp_path: Path):
+    (example,) = code_blocks(page("docs/supervisord.md"), "toml")
+    path = tmp_path / "uphold.toml"
+    path.write_text(example)
+    (web,) = load(path, environ={}).workers
+    assert (web.name, web.replicas, web.stop.grace) == ("web", 2, 20.0)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ class Stage:
         mark = (*terms.pop("environment", ()), ("STAGE", str(self.folder)))
         name = slot.partition(".")[0]
         spec = WorkerSpec(name=name, command=command, environment=mark, **terms)
-        nonce = f"{self.folder}{slot}{generation}".encode().hex()[-32:]
+        nonce = sha256(f"{self.folder} {slot} {generation}".encode()).hexdigest()[:32]
         return Launch(slot=slot, generation=generation, nonce=nonce, spec=spec)
 
     async def start(self, slot, *command, **terms):

@@ -16,7 +16,7 @@ from uphold.host.environments import DEFAULT_PATH
 from uphold.testing.waiting import eventually
 
 ROOT = os.geteuid() == 0
-NOBODY = pwd.getpwnam("nobody")
+NOBODY = pwd.getpwnam("nobody" if ROOT else "daemon")
 OTHER_USER = {"user": "nobody"} if ROOT else {}
 
 
@@ -31,7 +31,8 @@ def test_a_worker_inherits_its_output_its_lock_and_nothing_else(act, slow):
 
     async def scene(stage):
         pid = await stage.start("web", "sleep", "1000", **slow)
-        assert descriptors(pid) == [0, 1, 2, 3]
+        # While it is being loaded it has its libraries open.
+        await eventually(lambda: descriptors(pid) == [0, 1, 2, 3], what=f"{descriptors(pid)}")
         assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
         assert os.readlink(f"/proc/{pid}/fd/1") == str(stage.home.fifo("web"))
         assert os.readlink(f"/proc/{pid}/fd/2") == str(stage.home.fifo("web"))
@@ -143,7 +144,7 @@ def test_limits_are_set_at_birth_and_otherwise_those_we_were_started_with(act):
 
 def test_a_worker_of_another_user_is_that_user_in_every_respect(act):
     async def scene(stage):
-        launch = stage.launch("web", "sleep", "1000", user="nobody")
+        launch = stage.launch("web", "sleep", "1000", user=NOBODY.pw_name)
         await stage.driver.start(launch)
         if not ROOT:
             failed = await stage.told("StartFailed", "web")

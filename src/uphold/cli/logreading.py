@@ -270,12 +270,10 @@ class _Track:
     def _fresh(self, times: Times) -> list[Line]:
         assert self._piece is not None
         lines = []
-        moment = now()
         for raw in self._piece.lines(self._next):
             if not raw.whole:
                 break
-            at = times.at(raw.offset)
-            lines.append(Line(self._source, moment if at is None else at, raw.text))
+            lines.append(self._line(times, raw, now()))
             self._next = raw.end
         return lines
 
@@ -290,9 +288,7 @@ class _Track:
         # What was cut off the end of our file stands at the beginning of the next.
         skip = max(0, self._next - mine.size)
         times = pieces[place].times if place >= 0 else mine.times
-        lines = [
-            Line(self._source, times.at(raw.offset), raw.text) for raw in mine.lines(self._next)
-        ]
+        lines = [self._line(times, raw, now()) for raw in mine.lines(self._next)]
         if place < 0:
             newer = [piece for piece in pieces if piece.written >= mine.written]
             _close_all([piece for piece in pieces if piece not in newer])
@@ -306,10 +302,16 @@ class _Track:
         return lines + list(self._go_on(pieces, skip))
 
     def _go_on(self, pieces: list[Piece], skip: int = 0) -> Iterator[Line]:
-        return self._read(pieces, [skip] + [0] * len(pieces), unfinished=False)
+        # What comes while we look may be there before its time is; then it is now.
+        return self._read(pieces, [skip] + [0] * len(pieces), unfinished=False, moment=now())
 
     def _read(
-        self, pieces: list[Piece], begins: Sequence[int | None], *, unfinished: bool
+        self,
+        pieces: list[Piece],
+        begins: Sequence[int | None],
+        *,
+        unfinished: bool,
+        moment: float | None = None,
     ) -> Iterator[Line]:
         """Read files one after the other; the last one is kept for what comes."""
         for piece, begin in zip(pieces, begins, strict=False):
@@ -320,7 +322,7 @@ class _Track:
             try:
                 for raw in piece.lines(begin) if begin is not None else ():
                     if raw.whole or unfinished or not newest:
-                        yield self._line(piece, raw)
+                        yield self._line(piece.times, raw, moment)
                         if newest and raw.whole:
                             self._next = raw.end
             except (OSError, zlib.error) as problem:
@@ -329,8 +331,9 @@ class _Track:
             if not newest:
                 piece.close()
 
-    def _line(self, piece: Piece, raw: RawLine) -> Line:
-        return Line(self._source, piece.times.at(raw.offset), raw.text)
+    def _line(self, times: Times, raw: RawLine, otherwise: float | None) -> Line:
+        at = times.at(raw.offset)
+        return Line(self._source, otherwise if at is None else at, raw.text)
 
 
 def _begins(pieces: list[Piece], wanted: Wanted) -> list[int | None]:

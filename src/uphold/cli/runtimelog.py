@@ -15,7 +15,6 @@ from uphold.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
 NAME: Final = "runtime.log"
 _POLL: Final = 250
@@ -26,19 +25,47 @@ _OLDER: Final = 5
 
 def tell_runtime_log(home: str, args: argparse.Namespace) -> int:
     """Print the last runtime events; on a fresh home, that there are none."""
-    records = [record for record in _recorded(f"{home}/logs") if _is_wanted(record, args)]
+    tail = Tail(f"{home}/logs/{NAME}")
+    recorded = (*_older(f"{home}/logs"), *tail.news())
+    records = [record for line in recorded if _is_wanted(record := _parsed(line), args)]
     if args.lines is not None or args.since is None:
         count = USUAL_COUNT if args.lines is None else args.lines
         records = records[-count:] if count else []
     if not records and not args.json and not args.follow:
         say(args, "no logs yet")
     _print(records, args)
-    if args.follow:
-        for line in _following(f"{home}/logs/{NAME}"):
-            record = _parsed(line)
-            if _is_wanted(record, args):
-                _print([record], args)
+    while args.follow:
+        select.poll().poll(_POLL)
+        fresh = [_parsed(line) for line in tail.news()]
+        _print([record for record in fresh if _is_wanted(record, args)], args)
     return EXIT_DONE
+
+
+class Tail:
+    """The growing end of a log that is rotated by renaming it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = _open(path)
+        self._rest = b""
+
+    def news(self) -> list[bytes]:
+        """Read the complete lines that came since the last look, across a rotation."""
+        # First the name, then the bytes: what is not the current file any more is read to its end.
+        renamed = self._file is None or not _is_current(self._file, self._path)
+        lines = self._read()
+        if renamed:
+            if self._file is not None:
+                os.close(self._file)
+            self._file = _open(self._path)
+            lines += self._read()
+        return lines
+
+    def _read(self) -> list[bytes]:
+        while self._file is not None and (chunk := os.read(self._file, 1 << 20)):
+            self._rest += chunk
+        *lines, self._rest = self._rest.split(b"\n")
+        return lines
 
 
 def runtime_line(record: dict[str, Any]) -> str:
@@ -75,16 +102,16 @@ def _is_wanted(record: dict[str, Any], args: argparse.Namespace) -> bool:
     return grep_of(args.grep)(json.dumps(record, ensure_ascii=False).encode())
 
 
-def _recorded(folder: str) -> list[dict[str, Any]]:
-    """Read the log and its rotated forerunners, oldest first."""
-    records: list[dict[str, Any]] = []
-    for name in (*(f"{NAME}.{place}" for place in range(_OLDER, 0, -1)), NAME):
+def _older(folder: str) -> list[bytes]:
+    """Read the rotated forerunners of the log, oldest first."""
+    lines: list[bytes] = []
+    for place in range(_OLDER, 0, -1):
         try:
-            with open(f"{folder}/{name}", "rb") as file:  # noqa: PTH123 - strings throughout
-                records += [_parsed(line) for line in file if line.strip()]
+            with open(f"{folder}/{NAME}.{place}", "rb") as file:  # noqa: PTH123 - strings throughout
+                lines += file.read().splitlines()
         except FileNotFoundError:
             continue
-    return records
+    return lines
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -97,35 +124,11 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return read if isinstance(read, dict) else {"message": text}
 
 
-def _following(path: str) -> Iterator[bytes]:
-    """Give complete lines as they are written, across rotations."""
-    file = _open_at_end(path)
-    rest = b""
-    while True:
-        chunk = b"" if file is None else os.read(file, 65536)
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-        if chunk:
-            continue
-        select.poll().poll(_POLL)
-        if file is None or not _is_current(file, path):
-            if file is not None:
-                os.close(file)
-            file = _open(path)
-
-
 def _open(path: str) -> int | None:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
-
-
-def _open_at_end(path: str) -> int | None:
-    file = _open(path)
-    if file is not None:
-        os.lseek(file, 0, os.SEEK_END)
-    return file
 
 
 def _is_current(file: int, path: str) -> bool:

@@ -41,6 +41,8 @@ class Override:
     """The last reset order."""
     by: str = ""
     """Who last ordered it up, down or reset, and why: for people who ask."""
+    order: str = ""
+    """The id of that order."""
 
 
 PLAIN: Final = Override()
@@ -192,7 +194,7 @@ def _about_workers(
             return refusal
         override = _overridden(entry.override, wish, version)
         if not isinstance(wish, orders.ScaleWorker | orders.SignalWorkers):
-            override = replace(override, by=by)
+            override = replace(override, by=by, order=order.id)
         workers[name] = replace(entry, override=override)
     return replace(declaration, version=version, workers=MappingProxyType(workers))
 

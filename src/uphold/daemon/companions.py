@@ -54,16 +54,18 @@ class PumpLink:
         self._settings = b""
         self._fresh: list[str] = []
 
-    def add(self, name: str) -> None:
-        """Tell of a FIFO that was just made; those of one moment go in one message."""
+    def add(self, slot: str) -> None:
+        """Tell of a slot's FIFOs; those of one moment go in one message."""
         if not self._fresh:
             asyncio.get_running_loop().call_soon(self._tell_fresh)
-        self._fresh.append(name)
+        self._fresh.append(slot)
 
     def _tell_fresh(self) -> None:
-        names, self._fresh = self._fresh, []
-        # So many at once that the message could be too long: looking is as good.
-        self._send("scan" if len(names) > _MOST_NAMED else "\n".join(f"add {n}" for n in names))
+        slots, self._fresh = self._fresh, []
+        if len(slots) > _MOST_NAMED:  # the message could be too long: looking is as good
+            self._send("scan")
+        else:
+            self._send("\n".join(f"add {slot}.out\nadd {slot}.err" for slot in slots))
 
     def hear(self, fact: SlotFact) -> None:
         """Introduce ourselves to a pump that an earlier supervisor started."""

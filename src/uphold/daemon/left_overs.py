@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from uphold.core.specs import Kind, Settings, SupervisorSpec
-from uphold.core.statuses import ALIVE
+from uphold.core.statuses import ALIVE, SlotStatus
 from uphold.daemon.narrating import BookLog
 from uphold.daemon.serving import prepare
 from uphold.drivers.process import ProcessDriver
@@ -93,18 +93,19 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner) -> dict[str, obje
         ]
         code = await supervisor.wait()
         slots = supervisor.snapshot().observed.slots
-        results = [
-            {
-                "name": slot,
-                "ok": slots[slot].state not in ALIVE,
-                "state": str(slots[slot].state),
-                "error": None if (error := slots[slot].error) is None else error.message,
-            }
-            for slot in running
-            if slot in slots
-        ]
+        results = [_result(slot, slots.get(slot)) for slot in running]
         log.write("WARNING", "supervisor.left_overs", f"stopped {len(results)} slots left running")
     finally:
         await journal.close()
         book.close()
     return {"ok": code == 0, "results": results}
+
+
+def _result(slot: str, status: SlotStatus | None) -> dict[str, object]:
+    """Say what became of one slot; one that is no longer known is gone."""
+    return {
+        "name": slot,
+        "ok": status is None or status.state not in ALIVE,
+        "state": "stopped" if status is None else str(status.state),
+        "error": None if status is None or status.error is None else status.error.message,
+    }

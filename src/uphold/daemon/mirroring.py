@@ -37,7 +37,7 @@ def runtime_view(
         "pid": supervisor["pid"] if running else None,
         "started_at": supervisor["started_at"],
         "stopped_at": utc_or_none(stopped_at),
-        "last_error": snapshot.last_error,
+        "last_error": supervisor["last_error"],
         "supervisor": supervisor,
         "workers": {slot: _slot_view(status) for slot, status in snapshot.observed.slots.items()},
         "overrides": overrides,

@@ -93,4 +93,5 @@ def _sentence(event: SlotFact) -> str:  # noqa: C901 - one arm for each fact
 
 def _note(event: events.Note) -> str:
     parts = [f"{key}={value}" for key, value in event.payload.items() if value not in (None, "")]
-    return f"{event.entity_id} {' '.join(parts)}".strip()
+    about = () if event.entity_type in ("supervisor", "order") else (event.entity_id,)
+    return " ".join((event.type.replace(".", " "), *about, *parts))

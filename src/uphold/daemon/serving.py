@@ -30,17 +30,18 @@ from uphold.daemon.mirroring import pause_between, runtime_view
 from uphold.daemon.narrating import BookLog, narrate
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
-from uphold.errors import AlreadyRunning, ConfigInvalid, UpholdError
+from uphold.errors import AlreadyRunning, ConfigInvalid, StoreUnavailable, UpholdError
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
 from uphold.host.locks import HomeLock, Owner, Standing, read_owner
 from uphold.host.logbooks import Logbook
-from uphold.host.mirrors import RuntimeMirror
+from uphold.host.mirrors import RuntimeMirror, read_mirror
 from uphold.journal.rows import Owner as JournalOwner
-from uphold.journal.writing import open_journal
+from uphold.journal.writing import SqliteJournal, open_journal
 from uphold.version import __version__
 from uphold.wire.frames import encode_line
 from uphold.wire.redaction import Redactor
+from uphold.wire.views import fault_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from uphold.host.homes import Home
     from uphold.host.processes.birth import Birthright
 
+_HOUSEKEEPING: Final = 3600.0
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 
@@ -149,6 +151,7 @@ async def _serve_owned(
                 boot_id=boot_id(),
                 companions=(pump_spec(home),),
                 strays=driver.find_strays,
+                remembered=_remembered(home) if rescued or journal.fresh else None,
             ),
         )
 
@@ -164,7 +167,7 @@ async def _serve_owned(
                 "started_at": utc_text(owner.since),
                 "stopped_at": None,
                 "version": snapshot.version,
-                "last_error": snapshot.last_error or supervisor.trouble,
+                "last_error": fault_view(supervisor.trouble),
                 "home": str(home.path),
                 "config": launch.config,
                 "uphold": __version__,
@@ -191,6 +194,7 @@ async def _serve_owned(
             await supervisor.tell(_rescue_note(rescued))
         helpers = [
             asyncio.create_task(_follow_config(config, supervisor, link, clock), name="config"),
+            asyncio.create_task(_keep_house(journal, clock), name="housekeeping"),
             asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
         _listen_to_signals(supervisor, config)
@@ -237,6 +241,24 @@ async def _follow_config(
 async def _reload(config: FileConfig, supervisor: Supervisor) -> None:
     with suppress(ConfigInvalid):  # it is on record, and nothing has changed
         await reload(config, supervisor)
+
+
+async def _keep_house(journal: SqliteJournal, clock: MachineClock) -> None:
+    """Let go of history that is older than it needs to be."""
+    while True:
+        await clock.sleep(_HOUSEKEEPING)
+        with suppress(StoreUnavailable):  # it is tried again next time
+            while await journal.prune(clock.now().wall):
+                pass
+
+
+def _remembered(home: Home) -> dict[str, str]:
+    """Find in the mirror what people ordered, when the journal is lost."""
+    state, _ = read_mirror(home.runtime)
+    overrides = (state or {}).get("overrides")
+    if not isinstance(overrides, dict):
+        return {}
+    return {str(name): text for name, text in overrides.items() if isinstance(text, str)}
 
 
 async def _reflect(

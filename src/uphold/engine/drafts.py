@@ -9,6 +9,7 @@ from uphold.core.absorbing import Illegal, Observed, absorb
 from uphold.core.events import Note, StateChanged
 from uphold.core.names import worker_of
 from uphold.core.statuses import SlotStatus
+from uphold.engine.ledger import Caused
 from uphold.ports.drivers import Launch
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Draft:
         self._version = version
         self._changed: dict[str, SlotStatus] = {}
         self._forgotten: dict[str, None] = {}
-        self.events: list[Event] = []
+        self.events: list[Event | Caused] = []
         self.launches: list[Launch] = []
         self.actions: list[Action] = []
 
@@ -51,7 +52,7 @@ class Draft:
             return self._observed
         return self._observed.with_changes(self._changed.values(), self._forgotten)
 
-    def absorb(self, fact: SlotFact, at: Moment) -> None:
+    def absorb(self, fact: SlotFact, at: Moment, cause: str | None = None) -> None:
         """Take in one fact, with the change of state it means."""
         slot = fact.slot
         before = self._changed.get(slot) or self._observed.slots.get(slot)
@@ -63,7 +64,7 @@ class Draft:
             return
         if after is before and not isinstance(fact, events.Forgotten):
             return
-        self.events.append(fact)
+        self.events.append(Caused(fact, cause))
         if isinstance(fact, events.Forgotten):
             self._changed.pop(slot, None)
             self._forgotten[slot] = None
@@ -71,16 +72,21 @@ class Draft:
         self._forgotten.pop(slot, None)
         self._changed[slot] = after
         if after.state is not before.state:
-            self.events.append(
-                StateChanged(slot=slot, before=before.state, after=after.state, why=after.why)
-            )
+            changed = StateChanged(slot=slot, before=before.state, after=after.state, why=after.why)
+            self.events.append(Caused(changed, cause))
 
-    def begin(self, action: Action, at: Moment, new_nonce: Callable[[], str]) -> None:
+    def begin(
+        self,
+        action: Action,
+        at: Moment,
+        new_nonce: Callable[[], str],
+        cause: str | None = None,
+    ) -> None:
         """Record that an action has begun, before it touches the world."""
         current = self._changed.get(action.slot) or self._observed.slots.get(action.slot)
         generation = 0 if current is None else current.generation
         fact = self._begun(action, generation, new_nonce)
-        self.absorb(fact, at)
+        self.absorb(fact, at, cause)
         if isinstance(action, actions.Start):
             assert isinstance(fact, events.StartBegun)
             self.launches.append(

@@ -10,9 +10,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from uphold.core.declaring import Declaration, declare
-from uphold.core.orders import Order, Refusal
+from uphold.core.orders import Order, Refusal, ShutDown
 from uphold.engine.auditing import audit_entry
 from uphold.engine.jobs import Job, open_job
+from uphold.engine.ledger import Caused
 from uphold.engine.telling import names_of, news_of, refusal_note
 from uphold.errors import StoreUnavailable
 from uphold.ports.journals import AuditEntry, Batch
@@ -64,19 +65,19 @@ class Intake:
         declaration: Declaration,
     ) -> None:
         before = declaration
-        news: list[Event] = []
+        news: list[Event | Caused] = []
         audit: list[AuditEntry] = []
         answers: list[Job | Refusal] = []
         for order, _ in waiting:
             verdict = declare(declaration, order)
             if isinstance(verdict, Refusal):
                 answers.append(verdict)
-                news.append(refusal_note(order, verdict))
+                news.append(Caused(refusal_note(order, verdict), order.id))
                 audit.append(audit_entry(order, (), refused=verdict.message))
                 continue
             names = names_of(order, declaration, verdict)
             answers.append(open_job(order, names, verdict.version))
-            news += news_of(order, declaration, verdict)
+            news += [Caused(each, order.id) for each in news_of(order, declaration, verdict)]
             audit.append(audit_entry(order, names))
             declaration = verdict
         taken = [answer for answer in answers if isinstance(answer, Job)]
@@ -92,11 +93,24 @@ class Intake:
             await self._ledger.write_or_refuse(batch)
         except StoreUnavailable as error:
             answers = [_unrecorded(error)] * len(waiting)
+            self._enact_unrecorded([order for order, _ in waiting], before)
         else:
             self._enact(declaration, recorded, taken)
         for (_, answer), verdict_given in zip(waiting, answers, strict=True):
             if not answer.done():
                 answer.set_result(verdict_given)
+
+    def _enact_unrecorded(self, orders_given: list[Order], before: Declaration) -> None:
+        """Obey a signal to end even when nothing can be written.
+
+        Who sends one has no other way, and would have to kill us.
+        """
+        for order in orders_given:
+            if order.origin == "signal" and isinstance(order.wish, ShutDown):
+                declared = declare(before, order)
+                if isinstance(declared, Declaration):
+                    self._enact(declared, [], [])
+                    return
 
 
 def declaration_meta(declaration: Declaration) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uphold.core.names import is_companion
 from uphold.core.outcomes import Accepted, Pending, Result, outcome
 from uphold.engine.auditing import audit_entry
+from uphold.engine.ledger import Caused
 from uphold.engine.telling import order_note
 from uphold.ports.journals import JobRow
 
@@ -119,9 +120,9 @@ class Jobs:
             job.done.set_result(results)
 
 
-def endings(jobs: list[Job]) -> tuple[list[Event], list[AuditEntry]]:
+def endings(jobs: list[Job]) -> tuple[list[Caused], list[AuditEntry]]:
     """Tell how these orders ended: to whoever listens, and to the audit."""
-    news = [_note(job) for job in jobs]
+    news = [Caused(_note(job), job.order.id) for job in jobs]
     audit = [audit_entry(job.order, job.accepted.names, outcome=job.row.state) for job in jobs]
     return news, audit
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.core.events import Event, Note, Recorded
 from uphold.errors import Malformed, StoreUnavailable
 from uphold.ports.journals import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from uphold.core.statuses import SlotStatus
     from uphold.ports.clocks import Clock
@@ -24,16 +24,33 @@ if TYPE_CHECKING:
 MOST_KEPT: Final = 20_000
 
 
+class Caused(NamedTuple):
+    """An event and the order it follows from."""
+
+    event: Event
+    cause: str | None
+
+
 class Ledger:
     """Numbers events and writes batches in order; the one way into the journal."""
 
-    def __init__(self, *, journal: Journal, clock: Clock, last_seq: int, origin: str) -> None:
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        clock: Clock,
+        last_seq: int,
+        origin: str,
+        troubled: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Begin after `last_seq`; `troubled` is called whenever writing fails."""
         self._journal = journal
         self._clock = clock
         self._seq = last_seq
         self._origin = origin
         self._kept: deque[Batch] = deque()
         self._kept_events = 0
+        self._troubled = troubled
         self.trouble: str | None = None
 
     @property
@@ -41,11 +58,12 @@ class Ledger:
         """The number of the last event."""
         return self._seq
 
-    def number(self, events: Iterable[Event], cause: str | None = None) -> list[Recorded]:
+    def number(self, events: Iterable[Event | Caused]) -> list[Recorded]:
         """Give these their places in history."""
         at = self._clock.now().wall
         recorded = []
-        for event in events:
+        for each in events:
+            event, cause = each if isinstance(each, Caused) else (each, None)
             self._seq += 1
             recorded.append(
                 Recorded(
@@ -64,8 +82,8 @@ class Ledger:
             await self._write_kept()
             await self._journal.append(batch)
         except StoreUnavailable as error:
-            self.trouble = error.message
             self._keep(batch)
+            self._suffer(error.message)
             return False
         except Malformed as error:
             # Trying again cannot help, and supervision must not wait for it.
@@ -80,9 +98,9 @@ class Ledger:
             await self._write_kept()
             await self._journal.append(replace(batch, durable=True))
         except StoreUnavailable as error:
-            self.trouble = error.message
             if batch.events:  # their numbers are spent: the hole is named when writing works again
                 self._keep(Batch(events=(_lost(list(batch.events)),)))
+            self._suffer(error.message)
             raise
         self.trouble = None
 
@@ -95,6 +113,10 @@ class Ledger:
             return False
         self.trouble = None
         return True
+
+    def _suffer(self, message: str) -> None:
+        self.trouble = message
+        self._troubled()
 
     async def _write_kept(self) -> None:
         while self._kept:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from uphold.core.absorbing import Observed
+    from uphold.core.actions import Action
     from uphold.core.declaring import Declaration
     from uphold.core.events import Event, Moment, Recorded, SlotFact
     from uphold.engine.ledger import Ledger
@@ -125,7 +126,7 @@ class Reconciler:
                 declaration, known, now.mono, names=look_at, after=self._leaning(declaration, known)
             )
             for action in steps.actions:
-                draft.begin(action, now, self._new_nonce)
+                draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
                 heapq.heappush(self._wakes, (at, name))
             if not steps.actions:
@@ -167,3 +168,11 @@ class Reconciler:
         for slot in draft.forgotten:
             if not known.of(worker_of(slot)):
                 self._performer.forget(worker_of(slot))
+
+
+def _cause(action: Action, declaration: Declaration) -> str | None:
+    """Name the order an action follows from, if its reason says that it follows from one."""
+    entry = declaration.workers.get(worker_of(action.slot))
+    if entry is None or not entry.override.by or f"by {entry.override.by}" not in action.why:
+        return None
+    return entry.override.order or None

@@ -10,7 +10,7 @@ from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry
 from uphold.core.health import supervisor_health
 from uphold.core.specs import WorkerSpec
-from uphold.core.statuses import Admin, Health, SlotStatus, State, SupervisorStatus
+from uphold.core.statuses import Admin, Fault, Health, SlotStatus, State, SupervisorStatus
 
 if TYPE_CHECKING:
     from uphold.core.events import Moment
@@ -62,7 +62,7 @@ class Snapshot:
     taken_at: Moment | None = None
     last_reconcile: float = 0.0
     reconcile_count: int = 0
-    last_error: str | None = None
+    last_error: Fault | None = None
 
     @property
     def workers(self) -> Workers:

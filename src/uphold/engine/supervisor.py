@@ -15,8 +15,9 @@ from uphold.core.declaring import Declaration, declare
 from uphold.core.ending import ending
 from uphold.core.health import fatal
 from uphold.core.orders import Order, Refusal, order_id
+from uphold.core.outcomes import UNKILLABLE
 from uphold.core.specs import Kind
-from uphold.core.statuses import ALIVE, Exit, State, SupervisorStatus
+from uphold.core.statuses import ALIVE, Exit, Fault, State, SupervisorStatus
 from uphold.engine.auditing import audit_entry
 from uphold.engine.bus import LocalBus, Subscription
 from uphold.engine.intake import Intake, declaration_meta
@@ -29,6 +30,7 @@ from uphold.engine.snapshots import Snapshot
 from uphold.engine.telling import news_of, supervisor_note
 from uphold.ports.journals import Batch
 from uphold.ports.logs import Log, NoLog
+from uphold.wire.overrides import encode_override
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -58,6 +60,8 @@ class Surroundings:
     log: Log = NoLog()  # noqa: RUF009 - it has no state
     boot_id: str = ""
     companions: tuple[WorkerSpec, ...] = ()
+    remembered: Mapping[str, str] | None = None
+    """Operator overrides known from elsewhere, for when the journal has lost them."""
     strays: Callable[[Collection[str]], Awaitable[Sequence[Trace]]] | None = None
     """Finds processes of this home that the books do not know."""
 
@@ -76,6 +80,9 @@ class Supervisor:
         self._review_cancel: Callable[[], None] | None = None
         self._config_news: list[int] = []
         self._declaring: asyncio.Task[Job | Refusal] | None = None
+        self._mending: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[Job | Refusal] | None = None
+        self._last_words: list[Event] = []
         self._order_number = 0
 
     def snapshot(self) -> Snapshot:
@@ -87,9 +94,14 @@ class Supervisor:
         return self._bus.subscribe(most)
 
     @property
-    def trouble(self) -> str | None:
-        """What keeps the journal from being written, if anything does."""
-        return self._ledger.trouble
+    def trouble(self) -> Fault | None:
+        """What is wrong with the supervisor itself, if anything is."""
+        if self._snapshot.last_error is not None:
+            return self._snapshot.last_error
+        unwritable = self._ledger.trouble
+        if unwritable is None:
+            return None
+        return Fault(code="UPH_JOURNAL_UNAVAILABLE", message=unwritable)
 
     @property
     def last_seq(self) -> int:
@@ -106,11 +118,17 @@ class Supervisor:
         world = self._world
         memory = world.journal.recall()
         settings = self._config.current.settings
+        if not memory.overrides and world.remembered:
+            memory = replace(memory, overrides=world.remembered)
         recovered = recover(memory, settings.workers, world.companions, world.boot_id)
         nonce = world.new_nonce()
         self._order_number = int(nonce[:6], 16)
         self._ledger = Ledger(
-            journal=world.journal, clock=world.clock, last_seq=memory.last_seq, origin=nonce[:8]
+            journal=world.journal,
+            clock=world.clock,
+            last_seq=memory.last_seq,
+            origin=nonce[:8],
+            troubled=self._mend_journal,
         )
         self._performer = Performer(world.drivers, self._report)
         self._reconciler = Reconciler(
@@ -201,7 +219,9 @@ class Supervisor:
             driver.unsubscribe(self._report)
             await driver.close()
         self._replace_snapshot(status=SupervisorStatus.TERMINATED)
-        stopped = self._ledger.number([supervisor_note("supervisor.stopped")])
+        if self._mending is not None:
+            self._mending.cancel()
+        stopped = self._ledger.number([*self._last_words, supervisor_note("supervisor.stopped")])
         await self._ledger.write(Batch(events=stopped))
         self._bus.publish(stopped)
         self._jobs.close()
@@ -319,7 +339,7 @@ class Supervisor:
         self._replace_snapshot(observed=observed)
         self._bus.publish(recorded)
 
-    async def _tell(self, news: list[Event]) -> None:
+    async def _tell(self, news: Sequence[Event]) -> None:
         recorded = self._ledger.number(news)
         await self._ledger.write(Batch(events=recorded))
         self._bus.publish(recorded)
@@ -370,7 +390,10 @@ class Supervisor:
             Batch(
                 events=recorded,
                 audit=[audit_entry(order, ())],
-                overrides={name: None for name in overrides if name not in declared.workers},
+                overrides={
+                    name: encode_override(override) if name in declared.workers else None
+                    for name, override in overrides.items()
+                },
                 meta={**declaration_meta(declared), "boot_id": self._world.boot_id},
             )
         )
@@ -390,18 +413,19 @@ class Supervisor:
 
     async def _pulse(self) -> None:
         """Look at everything once in a while, whatever the events said (M-13)."""
-        clock = self._world.clock
-        every = self._config.current.settings.supervisor.reconcile_every
-        due = clock.now().mono + every
         while True:
-            wait = _RETRY_JOURNAL if self._ledger.trouble else max(0.0, due - clock.now().mono)
-            await clock.sleep(wait)
-            if self._ledger.trouble:
-                await self._ledger.retry()
-            if clock.now().mono >= due:
-                every = self._config.current.settings.supervisor.reconcile_every
-                due = clock.now().mono + every
-                self._look_for_drift()
+            await self._world.clock.sleep(self._config.current.settings.supervisor.reconcile_every)
+            self._look_for_drift()
+
+    def _mend_journal(self) -> None:
+        """Try again until the journal can be written; told by the ledger, once at a time."""
+        if self._mending is None or self._mending.done():
+            self._mending = self._loop.create_task(self._retry_journal(), name="mend")
+
+    async def _retry_journal(self) -> None:
+        while self._ledger.trouble:
+            await self._world.clock.sleep(_RETRY_JOURNAL)
+            await self._ledger.retry()
 
     def _look_for_drift(self) -> None:
         now = self._world.clock.now()
@@ -423,8 +447,9 @@ class Supervisor:
             return
         if closing is None:
             cause = fatal(snapshot.declaration, snapshot.observed)
-            if cause is not None:
-                self._replace_snapshot(last_error=cause)
+            if cause is not None and self._ending is None:
+                fault = Fault(code="UPH_WORKER_ESSENTIAL_ENDED", message=cause)
+                self._replace_snapshot(last_error=fault)
                 order = self.order(
                     orders.ShutDown(), author="supervisor", origin="supervisor", reason=cause
                 )
@@ -433,14 +458,20 @@ class Supervisor:
         end = ending(snapshot.declaration, snapshot.observed)
         if end is not None:
             if end.error is not None:
-                self._replace_snapshot(last_error=end.error)
+                self._replace_snapshot(last_error=Fault(code=UNKILLABLE, message=end.error))
+                note = supervisor_note("supervisor.shutdown_timeout", error=end.error)
+                self._last_words.append(replace(note, severity="error"))
             self._ended.set_result(1 if self._snapshot.last_error else 0)
 
 
 def _missing(memory: Memory) -> tuple[Event, ...]:
     """Name the events that a power cut took, if the journal knows of any."""
     lost = memory.meta.get("gap")
-    return () if not lost else (replace(supervisor_note("gap", lost=lost), severity="warning"),)
+    if not lost:
+        return ()
+    first, _, last = lost.partition("-")
+    note = supervisor_note("gap", from_seq=int(first), to_seq=int(last))
+    return (replace(note, severity="warning"),)
 
 
 def drifted(

@@ -14,7 +14,6 @@ import time
 import zlib
 from contextlib import suppress
 from enum import StrEnum
-from socket import gethostname
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from uphold.core.times import parse_utc, utc_text
@@ -57,7 +56,7 @@ class Owner(NamedTuple):
             pid=pid,
             start_ticks=stat.start_ticks if stat else 0,
             boot_id=boot_id(),
-            host=gethostname(),
+            host=os.uname().nodename,
             supervisor_id=supervisor_id,
             since=since,
             pidfd_inode=_own_inode(),
@@ -167,7 +166,7 @@ def _judge(record: dict[str, Any], inode: int) -> Ownership:
     same_boot = owner.boot_id == boot_id()
     if same_boot and lives(owner.pid, owner.start_ticks, owner.pidfd_inode):
         return Ownership(Standing.RUNNING, owner, None, "its process runs")
-    if owner.host != gethostname():
+    if owner.host != os.uname().nodename:
         # Its number means nothing here: another machine, another container, or a new name.
         # Only the lock itself can tell, and whoever starts a supervisor takes that.
         return Ownership(Standing.CORRUPT, owner, None, f"it was recorded on host {owner.host}")

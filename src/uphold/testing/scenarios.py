@@ -16,6 +16,7 @@ from uphold.core.planning import plan
 from uphold.core.specs import Instant, WorkerSpec
 from uphold.core.statuses import Exit, Fault, Identity, SlotStatus
 from uphold.engine.drafts import Draft
+from uphold.engine.ledger import Caused
 
 EPOCH = 1_767_225_600.0
 
@@ -68,7 +69,7 @@ class Scenario:
 
     def rises(self, *slots: str) -> Self:
         """Let the programs of these slots run."""
-        return self.happens(*(self._started(slot) for slot in slots))
+        return self.happens(*(self.started(slot) for slot in slots))
 
     def cannot_start(
         self, slot: str, message: str = "no memory", *, hopeless: bool = False
@@ -143,7 +144,8 @@ class Scenario:
         """Look at what is known of a slot."""
         return self.observed.slots[slot]
 
-    def _started(self, slot: str) -> events.Started:
+    def started(self, slot: str) -> events.Started:
+        """Make the fact that the program of this slot runs, without letting it be known."""
         status = self.status(slot)
         identity = Identity(
             pid=1000 + status.generation,
@@ -155,7 +157,8 @@ class Scenario:
         return events.Started(slot=slot, generation=status.generation, identity=identity)
 
     def _believes(self, draft: Draft) -> Self:
-        for event in draft.events:
+        for each in draft.events:
+            event = each.event if isinstance(each, Caused) else each
             assert not isinstance(event, events.Note), event  # a change the table forbids
             if not isinstance(event, events.StateChanged):
                 self.history.append((event, self.now, self.declaration.version))

@@ -34,12 +34,11 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the history, then follow the stream from where it ended."""
     place = locate(args)
-    known = _recorded(place, args)
+    known, last = _recorded(place, args)
     if not known and not args.follow and not args.json:
         say(args, "no events yet")
     tell_records(args, known, event_line)
     if args.follow:
-        last = int(known[-1]["seq"]) if known else None
         for event in _stream(place, args, last):
             tell_records(args, [event], event_line)
     return EXIT_DONE
@@ -56,11 +55,12 @@ def event_line(event: dict[str, Any]) -> str:
     )
 
 
-def _recorded(place: Place, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Read the last events, oldest first."""
+def _recorded(place: Place, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int | None]:
+    """Read the last events, oldest first, and tell up to which number everything was looked at."""
     limit = limit_of(args)
     try:
         with journal_of(place.home) as journal:
+            newest = journal.events(limit=1, newest_first=True)
             found: list[dict[str, Any]] = []
             for name in args.names or [None]:
                 found += journal.events(
@@ -68,10 +68,15 @@ def _recorded(place: Place, args: argparse.Namespace) -> list[dict[str, Any]]:
                 )
     except StoreUnavailable as error:
         if error.code == "UPH_JOURNAL_MISSING":
-            return []
+            return [], None
         raise
-    found.sort(key=lambda event: int(event["seq"]))
-    return found[-limit:] if limit else []
+    found.sort(key=_number)
+    looked_at = max(map(_number, (*newest, *found)), default=None)
+    return found[-limit:] if limit else [], looked_at
+
+
+def _number(event: dict[str, Any]) -> int:
+    return int(event["seq"])
 
 
 def _stream(place: Place, args: argparse.Namespace, last: int | None) -> Iterator[dict[str, Any]]:

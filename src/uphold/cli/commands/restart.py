@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uphold.cli.arguments import usage_error
 from uphold.cli.orders import declare_names, submit
 from uphold.cli.places import Place, locate, require_config
-from uphold.errors import EXIT_DONE
+from uphold.errors import EXIT_DONE, EXIT_FAILED
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     # Asked for before anything is stopped: a missing file must not leave nothing running.
     require_config(place)
     ending = stop_supervisor(args, place, keep_workers=args.keep_workers)
-    if not args.json:
+    if not args.json or not ending.complete:
         tell_stopped(args, ending)
+    if not ending.complete:
+        return EXIT_FAILED
     tell_started(args, place, start_supervisor(args, place))
     return EXIT_DONE

@@ -53,8 +53,9 @@ class Outputs:
         opened = _open_all(paths, _FIFO, account)
         if any(fresh) or len(self._kept.get(slot, ())) != len(paths):
             self._keep(slot, opened)
-        if any(fresh) and self._on_fifo is not None:
-            self._on_fifo(slot)
+            # An old FIFO too: whoever read it may have let go while nobody held it.
+            if self._on_fifo is not None:
+                self._on_fifo(slot)
         return opened
 
     def keep(self, slot: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from secrets import token_hex
 from typing import Protocol, TypeVar
 
 import pytest
@@ -52,7 +53,7 @@ class Play:
     def launch(self, slot: str, generation: int = 1, **traits: bool) -> Launch:
         """Make a start of a slot."""
         spec = self.bench.spec(slot.partition(".")[0], **traits)
-        nonce = f"{slot}-{generation}".encode().hex()
+        nonce = token_hex(16)
         return Launch(slot=slot, generation=generation, nonce=nonce, spec=spec)
 
     async def told(self, kind: type[Fact], slot: str, generation: int = 1) -> Fact:
