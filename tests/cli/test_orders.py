@@ -101,9 +101,7 @@ def test_quiet_says_nothing_but_errors(uphold, supervisor):
 
 
 @pytest.mark.accepts("E-25")
-@pytest.mark.parametrize(
-    "words", [("start", "api"), ("reload",), ("plan",), ("stop", "api"), ("pause",)]
-)
+@pytest.mark.parametrize("words", [("start", "api"), ("reload",), ("stop", "api"), ("pause",)])
 def test_without_a_supervisor_orders_exit_with_7(uphold, home, words):
     result = uphold(*words)
     assert result.code == 7

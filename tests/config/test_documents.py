@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import subprocess  # noqa: TID251 - a fresh interpreter shows what is imported
+import subprocess
 import sys
 
 import pytest

@@ -17,7 +17,7 @@ from uphold.testing.drivers import FakeDriver, World
 from uphold.testing.waiting import eventually
 
 ENDER = """
-import signal, sys
+import signal, sys, time
 ends = {signal.SIGRTMIN + code: code for code in range(10)}
 for number, code in ends.items():
     signal.signal(number, lambda number, _: sys.exit(ends[number]))
@@ -25,7 +25,7 @@ if "stubborn" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGUSR2, signal.SIG_IGN)
 while True:
-    signal.pause()
+    time.sleep(0.02)
 """
 
 

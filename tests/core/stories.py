@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,75 +16,77 @@ from uphold.core.statuses import ALIVE, Exit, Fault, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 
 NAMES = ("a", "b", "c", "@pump")
+NO_MEMORY = Fault(code="UPH_SPAWN_FAILED", message="no memory")
 SURVIVED = Fault(code="UPH_STOP_UNKILLABLE", message="it survived SIGKILL")
 MOST_ROUNDS = 60
 """After so many rounds with an obedient world everything must have come to rest."""
 
 
-def _spec(name: str) -> st.SearchStrategy[WorkerSpec]:
-    earlier = NAMES[: NAMES.index(name)]  # so nobody waits for himself
-    needs = st.lists(
-        st.tuples(st.sampled_from(earlier or ("nobody",)), st.sampled_from(Need)),
-        max_size=2,
-        unique_by=lambda need: need[0],
-    )
-    return st.builds(
-        WorkerSpec,
-        name=st.just(name),
-        command=st.sampled_from([("serve",), ("serve", "--fast")]),
-        enabled=st.sampled_from([True, True, True, False]),
-        quarantined=st.sampled_from([False, False, False, True]),
-        autostart=st.sampled_from([True, True, True, False]),
-        replicas=st.sampled_from([1, 1, 2, 0]),
-        restart=st.sampled_from(RestartPolicy),
-        backoff=st.sampled_from([Backoff(), Backoff(first=5.0, jitter=0.0)]),
-        max_restarts=st.sampled_from([0, 1, 10, None]),
-        stop=st.sampled_from([StopRule(), StopRule(grace=0.0)]),
-        depends_on=needs.map(tuple),
-    )
-
-
-def _wishes() -> st.SearchStrategy[orders.Wish]:
-    names = st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True).map(tuple)
-    about = [
-        orders.StartWorkers,
-        orders.StopWorkers,
-        orders.RestartWorkers,
-        orders.PauseWorkers,
-        orders.ResumeWorkers,
-        orders.EnableWorkers,
-        orders.DisableWorkers,
-        orders.QuarantineWorkers,
-        orders.ApproveWorkers,
-        orders.ResetWorkers,
+def _specs(name: str) -> list[WorkerSpec]:
+    """Make terms of many kinds for one worker, plain ones first; the same in every run."""
+    chance = Random(name)
+    earlier = NAMES[: NAMES.index(name)] or ("nobody",)  # so that no circle can close
+    plain = WorkerSpec(name=name, command=("serve",), backoff=Backoff(jitter=0.0))
+    return [plain, replace(plain, restart=RestartPolicy.NO)] + [
+        WorkerSpec(
+            name=name,
+            command=chance.choice([("serve",), ("serve", "--fast")]),
+            enabled=chance.random() < 0.8,
+            quarantined=chance.random() < 0.2,
+            autostart=chance.random() < 0.8,
+            replicas=chance.choice([1, 1, 2, 0]),
+            restart=chance.choice([*RestartPolicy]),
+            backoff=chance.choice([Backoff(), Backoff(first=5.0, jitter=0.0)]),
+            max_restarts=chance.choice([0, 1, 10, None]),
+            stop=chance.choice([StopRule(), StopRule(grace=0.0)]),
+            depends_on=chance.choice([(), ((chance.choice(earlier), chance.choice([*Need])),)]),
+        )
+        for _ in range(60)
     ]
-    return st.one_of(
-        st.sampled_from(about).flatmap(lambda wish: st.builds(wish, names=names)),
-        st.sampled_from(about).flatmap(lambda wish: st.builds(wish, names=names)),
-        st.builds(orders.ScaleWorker, name=st.sampled_from(NAMES), replicas=st.integers(0, 3)),
-        st.sampled_from(
-            [
-                orders.PauseSupervisor(),
-                orders.ResumeSupervisor(),
-                orders.ResumeSupervisor(),
-                orders.ShutDown(),
-            ]
-        ),
-    )
 
 
-FILES = st.tuples(*(st.one_of(_spec(name), _spec(name), st.none()) for name in NAMES)).map(
+def _wishes() -> list[orders.Wish]:
+    whom = [(name,) for name in NAMES] + [("a", "b"), ("b", "c")]
+    about: list[orders.Wish] = [
+        wish(names=names)
+        for names in whom
+        for wish in (
+            orders.StartWorkers,
+            orders.StopWorkers,
+            orders.RestartWorkers,
+            orders.PauseWorkers,
+            orders.ResumeWorkers,
+            orders.EnableWorkers,
+            orders.DisableWorkers,
+            orders.QuarantineWorkers,
+            orders.ApproveWorkers,
+            orders.ResetWorkers,
+        )
+    ]
+    scaling = [orders.ScaleWorker(name=name, replicas=n) for name in NAMES for n in range(4)]
+    pausing = [orders.PauseSupervisor(), orders.ResumeSupervisor(), orders.ResumeSupervisor()]
+    closing = [orders.ShutDown(), orders.ShutDown(hurry=True)]
+    return [*about, *scaling, *pausing, *closing]
+
+
+FILES = st.tuples(*(st.sampled_from([*_specs(name), None]) for name in NAMES)).map(
     lambda specs: tuple(spec for spec in specs if spec is not None)
 )
 MOVES = st.one_of(
-    st.tuples(st.just("acts"), st.none()),
-    st.tuples(st.just("happens"), st.integers(0, 999)),
-    st.tuples(st.just("happens"), st.integers(0, 999)),
-    st.tuples(st.just("passes"), st.sampled_from([0.5, 1.0, 7.0, 31.0, 61.0, 400.0])),
-    st.tuples(st.just("orders"), _wishes()),
+    st.tuples(st.just("happens"), st.integers(0, 99)),
+    st.tuples(st.just("happens"), st.integers(0, 99)),
+    st.sampled_from(
+        [
+            ("obeys", None),
+            ("obeys", None),
+            ("looks away", None),
+            *(("passes", seconds) for seconds in (0.5, 1.0, 7.0, 31.0, 61.0, 400.0)),
+        ]
+    ),
+    st.tuples(st.just("orders"), st.sampled_from(_wishes())),
     st.tuples(st.just("declares"), FILES),
 )
-STORIES = st.tuples(FILES, st.lists(MOVES, max_size=25))
+STORIES = st.tuples(FILES, st.lists(MOVES, min_size=8, max_size=24))
 
 
 @dataclass
@@ -93,14 +96,19 @@ class World:
     scenario: Scenario
     processes: set[str] = field(default_factory=set)
     """Slots of which something lives, known to nobody but the world."""
+    looks_away: bool = False
     doubled: set[str] = field(default_factory=set)
     """Slots that were to be started while something of them lived."""
     plans: list[tuple[Scenario, Plan]] = field(default_factory=list)
 
     def moves(self, how: str, what: Any) -> None:
+        """Make one move; the supervisor acts after each, unless it was looking away before."""
         match how:
-            case "acts":
-                self.acts()
+            case "looks away":
+                self.looks_away = True
+                return
+            case "obeys":
+                self.obeys()
             case "passes":
                 self.scenario.at(self.scenario.now.mono + what)
             case "orders":
@@ -109,6 +117,9 @@ class World:
                 self.scenario.declares(*what)
             case "happens":
                 self.happens(what)
+        if not self.looks_away:
+            self.acts()
+        self.looks_away = False
 
     def acts(self) -> tuple[Action, ...]:
         before = copy_of(self.scenario)
@@ -162,35 +173,29 @@ class World:
 
     def _possible(self, status: SlotStatus) -> list[events.SlotFact]:
         mine: dict[str, Any] = {"slot": status.slot, "generation": status.generation}
-        ends = [
-            events.Exited(**mine, exit=Exit(code=code, signal=None, at=0.0), left_overs=left)
-            for code in (0, 1, None)
-            for left in (False, True)
-        ]
-        late: dict[str, Any] = {"slot": status.slot, "generation": status.generation - 1}
-        always: list[events.SlotFact] = [events.Gone(**late, proof="late")]
-        fault = Fault(code="UPH_SPAWN_FAILED", message="no memory")
-        lives = status.slot in self.processes
-        if not lives and status.state in (State.STARTING, State.STOPPING):
-            return [
-                *always,
-                self._started(status),
-                events.StartFailed(**mine, fault=fault),
-                events.StartFailed(**mine, fault=fault, hopeless=True),
-                events.Gone(**mine, proof="world"),
+        gone = events.Gone(**mine, proof="world")
+        late = replace(gone, generation=status.generation - 1)
+        if status.slot in self.processes:
+            assert status.identity is not None
+            ends = [
+                events.Exited(**mine, exit=Exit(code=code, signal=None, at=0.0), left_overs=left)
+                for left in (False, True)
+                for code in (1, 0, None)
             ]
-        if lives and status.identity is not None:
-            gone = events.Gone(**mine, proof="world")
+            survived = [events.StopFailed(**mine, fault=SURVIVED)] if status.killed else []
             adopted = events.Adopted(**mine, identity=status.identity)
-            dying = [events.StopFailed(**mine, fault=SURVIVED)] if status.killed else []
-            return [*always, *ends, gone, adopted, *dying]
-        return [*always, events.Gone(**mine, proof="again")]
+            return [*ends, *survived, gone, adopted, late]
+        if status.state in (State.STARTING, State.STOPPING):
+            failed = events.StartFailed(**mine, fault=NO_MEMORY)
+            return [self._started(status), failed, replace(failed, hopeless=True), gone, late]
+        return [gone, late]
 
 
 def lived(story: tuple[tuple[WorkerSpec, ...], list[tuple[str, Any]]]) -> World:
     """Let a story happen."""
     file, moves = story
     world = World(Scenario(*file))
+    world.acts()
     for how, what in moves:
         world.moves(how, what)
     return world

@@ -60,7 +60,7 @@ class Stage:
         """Start a Python program that makes a file `ready` in its folder; wait for that."""
         ready = self.folder / f"{slot}.ready"
         ready.unlink(missing_ok=True)
-        source = f"import os, sys, signal, time\n{program}\nopen({str(ready)!r}, 'w')\nwhile True: signal.pause()"
+        source = f"import os, sys, signal, time\n{program}\nopen({str(ready)!r}, 'w')\nwhile True: time.sleep(0.02)"
         pid = await self.start(slot, sys.executable, "-ISc", source, **terms)
         await eventually(lambda: ready.exists() or not alive(pid), what=f"{slot} ready")
         return pid

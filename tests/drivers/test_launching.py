@@ -13,6 +13,7 @@ import pytest
 from drivers.conftest import status, variables
 from uphold.core.specs import Limits, Logs, StopRule
 from uphold.host.environments import DEFAULT_PATH
+from uphold.host.processes.slotlocks import read_record
 from uphold.testing.waiting import eventually
 
 ROOT = os.geteuid() == 0
@@ -210,6 +211,24 @@ def test_a_failed_start_leaves_the_slot_free_and_no_descriptor_behind(act):
         assert len(os.listdir("/proc/self/fd")) == before
         await stage.driver.start(stage.launch("web", "sleep", "1000", generation=4))
         assert stage.kinds("web") == ["StartFailed"] * 3 + ["Started"]
+
+    act(scene)
+
+
+def test_an_intent_that_became_no_process_is_taken_back(act):
+    """Otherwise every later start would have to look for the process that never was."""
+
+    async def scene(stage):
+        script = stage.folder / "text"
+        script.write_text("no interpreter")
+        script.chmod(0o755)
+        await stage.driver.start(stage.launch("web", str(script)))
+        assert stage.kinds("web") == ["StartFailed"]
+        assert read_record(stage.home.slot_lock("web")) is None
+        await stage.next_supervisor()
+        await stage.driver.start(stage.launch("web", "sleep", "1000", generation=2))
+        assert stage.kinds("web") == ["Started"]
+        assert stage.driver.scanner.looks == 0
 
     act(scene)
 

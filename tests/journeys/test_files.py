@@ -113,3 +113,10 @@ def test_editing_one_worker_of_many_restarts_that_one_alone(site):
     site.ok("reload")
     after = pids(site)
     assert [name for name in after if after[name] != before[name]] == ["w50"]
+
+
+def test_plan_without_a_supervisor_shows_what_a_start_would_do(site):
+    site.workers(a="exec sleep 1000", off={"command": "x", "enabled": False})
+    changes = site.ok("plan", "--json").json["changes"]
+    assert {each["name"]: each["action"] for each in changes} == {"a": "start", "off": "none"}
+    assert not site.home.exists()

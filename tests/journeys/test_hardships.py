@@ -278,7 +278,7 @@ def test_run_supervises_in_the_foreground_and_ctrl_c_leaves_no_process(site):
     pid = site.worker("web")["pid"]
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate(timeout=30)
-    assert running.returncode == 0, lines + [out]
+    assert running.returncode == 0, [*lines, out]
     assert is_gone(pid)
     assert site.processes() == []
 
@@ -307,3 +307,40 @@ def test_start_in_a_command_substitution_returns(site):
         check=False,
     )
     assert done.stdout.startswith("got: "), done
+
+
+def test_a_second_signal_hurries_a_stop_that_takes_its_time(site):
+    deaf = {"command": "trap '' TERM; while :; do sleep 1; done", "shell": True}
+    site.workers(deaf={**deaf, "stop": {"grace": "10m"}})
+    site.ok("start")
+    supervisor, pid = site.pid, site.worker("deaf")["pid"]
+    os.kill(supervisor, signal.SIGTERM)
+    site.until("deaf", state="stopping")
+    os.kill(supervisor, signal.SIGTERM)
+    eventually(lambda: is_gone(supervisor))
+    assert is_gone(pid)
+
+
+def test_overrides_survive_the_loss_of_the_journal(site):
+    site.workers(web="exec sleep 1000", off="exec sleep 1000")
+    site.ok("start")
+    site.ok("pause", "off")
+    eventually(lambda: '"held' in (site.home / "runtime.json").read_text())
+    site.kill_supervisor()
+    for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
+        (site.home / name).unlink(missing_ok=True)
+    site.ok("start")
+    assert site.worker("off")["admin"] == "paused"
+    assert site.worker("web")["state"] == "running"
+
+
+def test_output_of_a_worker_that_comes_and_goes_with_the_file_is_kept(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    for turn in range(3):
+        site.workers(web="exec sleep 1000", late=f"echo turn {turn}; exec sleep 1000")
+        site.ok("reload")
+        eventually(lambda t=turn: f"turn {t}" in site.log("late"))
+        site.workers(web="exec sleep 1000")
+        site.ok("reload")
+        eventually(lambda: "late" not in {row["slot"] for row in site.status()["workers"]})

@@ -88,12 +88,14 @@ def test_an_empty_pipe_and_a_closed_one_are_told_apart(
     assert log.take(pipe[0], 100, NOW) == 0
 
 
-def test_a_full_log_is_not_rotated_for_a_pipe_that_is_over(
+def test_a_full_log_is_not_rotated_for_a_pipe_that_is_empty_or_over(
     make: Make, pipe: tuple[int, int], tmp_path: Path
 ) -> None:
     log = make(max_size=1024)
     os.write(pipe[1], b"z" * 1023 + b"\n")
     assert log.take(pipe[0], 5000, NOW) == 1024
+    with pytest.raises(BlockingIOError):
+        log.take(pipe[0], 5000, NOW)
     os.close(pipe[1])
     assert log.take(pipe[0], 100, NOW) == 0
     assert not (tmp_path / "w.log.1").exists()

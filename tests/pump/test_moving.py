@@ -136,6 +136,9 @@ def test_a_fifo_nobody_holds_is_forgotten_at_once(home: PumpHome) -> None:
     pump = home.started()
     os.write(live, b"x\n")
     eventually(lambda: home.text("live.log") == b"x\n")
-    opened = [os.readlink(link) for link in Path(f"/proc/{pump.pid}/fd").iterdir()]
-    assert str(home.run / "live.out") in opened
-    assert str(home.run / "stale.out") not in opened
+
+    def opened() -> list[str]:
+        return [os.readlink(link) for link in Path(f"/proc/{pump.pid}/fd").iterdir()]
+
+    eventually(lambda: str(home.run / "stale.out") not in opened())
+    assert str(home.run / "live.out") in opened()

@@ -94,7 +94,12 @@ WORKER: Final = Table(
         Key("autostart", Flag(), True, "Whether it starts with the supervisor."),
         Key("replicas", Whole(0, 1000), 1, "How many of it run."),
         Key("team", Name(), None, "The group it is shown with."),
-        Key("essential", Flag(), False, "Whether the supervisor is unwell without it."),
+        Key(
+            "essential",
+            Flag(),
+            False,
+            "Whether all else ends when this one has ended for good.",
+        ),
         Key(
             "restart",
             Choice(tuple(policy.value for policy in RestartPolicy), RestartPolicy),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from uphold.config.resolving import EnvFile
 
 MISSING: Final = "UPH_CONFIG_MISSING"
+_NOT_WORKERS: Final = frozenset({"supervisor", "defaults"})
 _SECRET_KEYS: Final = frozenset({"environment", "command"})
 """Where secrets go: a variable used elsewhere names things that are meant to be seen."""
 
@@ -99,6 +100,10 @@ class _Examination:
             tables, where = part, (keys.WRAPPER,)
         if not tables:
             self._report.wrong(where, "the file is empty; it must declare [workers].")
+            return None
+        if tables.keys() <= _NOT_WORKERS:
+            # A file that was cut short must not read as a wish for nothing (P12).
+            self._report.wrong(where, "the file declares no [workers]; an empty table is fine.")
             return None
         lookup = self._lookup()
         if variables:

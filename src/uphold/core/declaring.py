@@ -114,10 +114,15 @@ class Declaration:
     """The supervisor itself is paused: it watches and does not act."""
     closing: str | None = None
     """`stop` ends all workers, `keep` leaves them; None goes on."""
+    hurried: bool = False
+    """Whoever asked for the end asked again: nobody gets any grace."""
 
 
 def declare(declaration: Declaration, order: Order) -> Declaration | Refusal:
     """Apply an order; or say why not, and then nothing has changed."""
+    wish = order.wish
+    if declaration.closing == "stop" and isinstance(wish, orders.ShutDown) and wish.hurry:
+        return replace(declaration, version=declaration.version + 1, hurried=True)
     if declaration.closing is not None:
         return Refusal(
             code="UPH_SUPERVISOR_STOPPING",
@@ -125,7 +130,6 @@ def declare(declaration: Declaration, order: Order) -> Declaration | Refusal:
             remedy="Start it again, then repeat the order.",
         )
     version = declaration.version + 1
-    wish = order.wish
     match wish:
         case orders.Declare():
             return _declared(declaration, wish, version)

@@ -138,6 +138,8 @@ class ShutDown:
 
     VERB: ClassVar[str] = "shutdown"
     keep_workers: bool = False
+    hurry: bool = False
+    """No grace for anybody: asked for twice."""
 
 
 AboutWorkers = (

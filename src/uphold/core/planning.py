@@ -115,7 +115,7 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
         case State.RUNNING:
             return _plan_running(entry, status, spec)
         case State.STOPPING:
-            return _escalate(status, situation.now)
+            return _escalate(status, situation)
         case _:
             assert_never(status.state)
 
@@ -209,7 +209,7 @@ def _plan_unwanted(
         case State.STARTING | State.RUNNING:
             return _stop_in_order(status, entry, situation, declared=declared)
         case State.STOPPING:
-            return _escalate(status, situation.now)
+            return _escalate(status, situation)
         case _:
             assert_never(status.state)
 
@@ -234,12 +234,14 @@ def _others_alive(observed: Observed) -> bool:
     )
 
 
-def _escalate(status: SlotStatus, now: Instant) -> Verdict:
+def _escalate(status: SlotStatus, situation: Situation) -> Verdict:
     if status.killed:
         return None
-    grace = 0.0 if status.terms is None else status.terms.stop.grace
+    grace = 0.0
+    if status.terms is not None and not situation.declaration.hurried:
+        grace = status.terms.stop.grace
     over = Instant(status.since + grace)
-    if now < over:
+    if situation.now < over:
         return over
     return Kill(slot=status.slot, why=f"still there {grace:g} s after it was asked to stop")
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import orders
-from uphold.core.changes import Change, preview
+from uphold.core.changes import preview
 from uphold.core.declaring import unknown
 from uphold.core.dependencies import longest_grace
 from uphold.core.events import Note
@@ -17,7 +17,7 @@ from uphold.core.times import utc_or_none
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
-from uphold.wire.views import plain, rows, worker_rows
+from uphold.wire.views import change_view, plain, rows, worker_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -165,7 +165,7 @@ class Methods:
         workers = self._supervisor.snapshot().declaration.workers
         return {
             "schema": 1,
-            "changes": [_change_view(each) for each in preview(workers, settings.workers)],
+            "changes": [change_view(each) for each in preview(workers, settings.workers)],
         }
 
     async def submit(self, params: Mapping[str, Any]) -> object:
@@ -179,7 +179,7 @@ class Methods:
         before = self._supervisor.snapshot().declaration.workers
         version = self._config.current.version
         settings = await reload(self._config, self._supervisor)
-        changes = [_change_view(each) for each in preview(before, settings.workers)]
+        changes = [change_view(each) for each in preview(before, settings.workers)]
         if self._config.current.version == version:
             return {"schema": 1, "job_id": None, "results": [], "changes": changes}
         declared = await self._supervisor.declaring()
@@ -354,15 +354,6 @@ def _refused(refusal: Refusal) -> UpholdError:
 
 def _misused(message: str) -> UpholdError:
     return UpholdError(message, code="UPH_ORDER_INVALID", exit_code=EXIT_USAGE)
-
-
-def _change_view(change: Change) -> dict[str, object]:
-    return {
-        "name": change.name,
-        "action": change.action,
-        "reason": change.reason,
-        "keys": list(change.keys),
-    }
 
 
 def _concerns(event: Mapping[str, Any], wanted: set[str] | None) -> bool:

@@ -291,7 +291,8 @@ def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
 
     def end(name: str) -> None:
         keep = config.current.settings.supervisor.on_exit == "keep"
-        wish = orders.ShutDown(keep_workers=keep)
+        hurry = supervisor.snapshot().declaration.closing is not None
+        wish = orders.ShutDown(keep_workers=keep, hurry=hurry)
         begin(supervisor.submit(supervisor.order(wish, author=name, origin="signal")))
 
     loop.add_signal_handler(signal.SIGTERM, end, "SIGTERM")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from uphold.core.events import StartFailed
@@ -20,7 +20,7 @@ from uphold.host.processes.slotlocks import SlotLock, SlotRecord
 from uphold.host.processes.spawning import HOPELESS, NO_RESOURCES, Program, account_of, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from uphold.core.specs import WorkerSpec
     from uphold.host.processes.outputs import Outputs
@@ -44,9 +44,14 @@ class Launcher:
         after, so that any later supervisor finds it even without the journal.
         """
         intent = SlotRecord(launch.generation, launch.nonce, boot_id())
-        lock.write(intent)
         spec = launch.spec
-        process = self._start(launch.slot, launch.nonce, spec, argv=_argv(spec), lock=lock)
+        with self._prepared(launch.slot, launch.nonce, spec, _argv(spec), lock) as program:
+            lock.write(intent)
+            try:
+                process = _hold(spawn(program, self._nofile), launch.nonce, program.path)
+            except HostFailure:
+                lock.clear()
+                raise
         who = process.identity
         with suppress(OSError):  # the intent is written, which is enough to find it again
             lock.write(intent._replace(pid=who.pid, start_ticks=who.start_ticks, inode=who.inode))
@@ -56,28 +61,30 @@ class Launcher:
         self, slot: str, main: Process, spec: WorkerSpec, command: tuple[str, ...]
     ) -> Process:
         """Start the stop command of a slot: as the worker itself, but without its lock."""
-        more = {"UPHOLD_MAIN_PID": str(main.identity.pid)}
-        return self._start(slot, main.identity.nonce, spec, argv=command, more=more)
+        nonce = main.identity.nonce
+        with self._prepared(slot, nonce, spec, command) as program:
+            main_pid = {"UPHOLD_MAIN_PID": str(main.identity.pid)}
+            program = program._replace(environment={**program.environment, **main_pid})
+            return _hold(spawn(program, self._nofile), nonce, program.path)
 
-    def _start(  # noqa: PLR0913 - the parts of one start
+    @contextmanager
+    def _prepared(
         self,
         slot: str,
         nonce: str,
         spec: WorkerSpec,
-        *,
         argv: tuple[str, ...],
         lock: SlotLock | None = None,
-        more: Mapping[str, str] | None = None,
-    ) -> Process:
+    ) -> Iterator[Program]:
+        """Make everything ready for a start; only a start under the lock rotates logs."""
         account = account_of(spec)
         environment = worker_environment(
             spec, slot=slot, nonce=nonce, inherited=self._inherited, account=account
         )
-        environment.update(more or {})
         path = find_program(argv[0], environment.get("PATH"), spec.working_dir)
         opened = self._outputs.open(slot, spec.logs, account, rotating=lock is not None)
         try:
-            program = Program(
+            yield Program(
                 path=path,
                 argv=argv,
                 environment=environment,
@@ -89,11 +96,9 @@ class Launcher:
                 account=account,
                 limits=spec.limits,
             )
-            pid = spawn(program, self._nofile)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
-        return _hold(pid, nonce, path)
 
 
 def start_failed(launch: Launch, cause: Exception) -> StartFailed:

@@ -59,8 +59,7 @@ class LogFile:
         `now` is the wall time in microseconds, for the index.
         """
         room = self.settings.max_size - self._size
-        if room <= 0 and _is_over(fifo):
-            # Not rotated for nothing: that would push the oldest file out.
+        if room <= 0 and not self._held and not _has_output(fifo):
             return 0
         if self._fd < 0 or room <= 0 or self._held or not 0 <= now - self._checked < _LOOK_EVERY:
             room = self._make_ready(now)
@@ -189,10 +188,13 @@ class LogFile:
         return self._size if line_end < 0 else begin + line_end + 1
 
 
-def _is_over(fifo: int) -> bool:
-    """Tell whether a FIFO is empty and nobody holds it for writing any more."""
+def _has_output(fifo: int) -> bool:
+    """Tell whether something waits in a FIFO, False if nothing ever will; else BlockingIOError.
+
+    For a file that is full: it is not rotated for nothing, which would push the oldest out.
+    """
     looking = select.poll()
     looking.register(fifo, select.POLLIN)
-    return any(
-        event & (select.POLLIN | select.POLLHUP) == select.POLLHUP for _, event in looking.poll(0)
-    )
+    for _, event in looking.poll(0):
+        return bool(event & select.POLLIN)
+    raise BlockingIOError

@@ -105,10 +105,8 @@ class Mover:
             return True
         channel = Channel(name, fd, inode, self._log(log, settings))
         self.channels[fd] = self._names[name] = channel
+        self._touch(fd)
         self._epoll.register(fd, select.EPOLLIN)
-        # A FIFO that nobody holds any more never reports a hang-up to a new reader; only
-        # trying to read tells.
-        self._serve_now(channel)
         return True
 
     def apply(self, settings: AllSettings) -> None:
@@ -268,6 +266,17 @@ class Mover:
         """Tell how many bytes were written to a FIFO and are not in its log yet."""
         answer = fcntl.ioctl(channel.fd, _FIONREAD, b"\0\0\0\0")
         return int.from_bytes(answer, "little") + channel.log.held
+
+    @staticmethod
+    def _touch(fd: int) -> None:
+        """Be a writer for a moment: only a reader that has seen one is told of a hang-up.
+
+        Without this a FIFO that nobody holds any more would be kept for ever.
+        """
+        try:
+            os.close(os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        except OSError:
+            return
 
     @staticmethod
     def _fifo_inode(found: os.stat_result) -> int | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from uphold.core.absorbing import Observed
+    from uphold.core.changes import Change
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.events import Moment
 
@@ -81,6 +82,16 @@ def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
 def plain(value: object) -> Any:
     """Turn a frozen value of ours into plain mappings and lists."""
     return msgspec.to_builtins(value)
+
+
+def change_view(change: Change) -> Row:
+    """Show what a new file means for one worker."""
+    return {
+        "name": change.name,
+        "action": change.action,
+        "reason": change.reason,
+        "keys": list(change.keys),
+    }
 
 
 def exit_view(end: Exit | None) -> Row | None:

@@ -32,17 +32,24 @@ def run(args: argparse.Namespace) -> int:
 
     path = require_config(locate(args))
     reading = examine(path, environ=os.environ)
+    advice = []
+    if reading.settings is not None:
+        from uphold.config.advice import warnings
+
+        advice = warnings(reading.settings, environ=os.environ)
     if args.json:
-        print_document(_document(path, reading))
+        print_document(_document(path, reading, advice))
         return EXIT_DONE if reading.settings is not None else EXIT_CONFIG
     settings = reading.settings_or_raise()
     count = len(settings.workers)
     workers = "1 worker" if count == 1 else f"{count} workers"
+    for each in advice:
+        say(args, f"warning: {printable(str(each))}")
     say(args, f"{printable(path)} is fine: {workers}.")
     return EXIT_DONE
 
 
-def _document(path: str, reading: Any) -> dict[str, Any]:
+def _document(path: str, reading: Any, advice: list[Any]) -> dict[str, Any]:
     settings = reading.settings
     return {
         "schema": 1,
@@ -50,4 +57,5 @@ def _document(path: str, reading: Any) -> dict[str, Any]:
         "ok": settings is not None,
         "workers": [] if settings is None else [spec.name for spec in settings.workers],
         "problems": [{"at": each.at, "text": each.text} for each in reading.problems],
+        "warnings": [{"at": each.at, "text": each.text} for each in advice],
     }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import os
+from typing import TYPE_CHECKING, Any, Final
 
 from uphold.cli.changes import change_lines, is_change
-from uphold.cli.places import locate
+from uphold.cli.places import Place, locate, require_config
 from uphold.cli.reaching import reach
 from uphold.cli.screens import screen_of
 from uphold.cli.speaking import print_document, say
-from uphold.errors import EXIT_DONE
+from uphold.errors import EXIT_DONE, NotRunning
 
 if TYPE_CHECKING:
     import argparse
@@ -25,12 +26,25 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask the supervisor to read the file again and compare."""
-    with reach(locate(args)) as connection:
-        document = connection.call("plan")
+    """Ask the supervisor to read the file again and compare; without one, everything is new."""
+    place = locate(args)
+    try:
+        with reach(place) as connection:
+            document = connection.call("plan")
+    except NotRunning:
+        document = _from_nothing(place)
     changes = document["changes"]
     if args.json:
         print_document(document)
     else:
         say(args, *change_lines(changes, screen_of(), unchanged=True))
     return EXIT_CHANGES if args.exit_code and any(map(is_change, changes)) else EXIT_DONE
+
+
+def _from_nothing(place: Place) -> dict[str, Any]:
+    from uphold.config.loading import load
+    from uphold.core.changes import preview
+    from uphold.wire.views import change_view
+
+    settings = load(require_config(place), environ=os.environ)
+    return {"schema": 1, "changes": [change_view(each) for each in preview({}, settings.workers)]}

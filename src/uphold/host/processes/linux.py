@@ -11,6 +11,7 @@ import fcntl
 import os
 import signal
 import struct
+from itertools import takewhile
 from typing import Final
 
 from uphold.core.statuses import Identity
@@ -211,8 +212,9 @@ def _info(descriptor: int) -> tuple[int, ...] | None:
 
 def _knows_exits(descriptor: int) -> bool:
     # The answer to PIDFD_GET_INFO exists since 6.13, the exit in it since 6.15.
-    release = os.uname().release.split(".")
-    return _info(descriptor) is not None and (int(release[0]), int(release[1])) >= (6, 15)
+    major, minor = os.uname().release.split(".")[:2]
+    number = int("".join(takewhile(str.isdigit, minor)))
+    return _info(descriptor) is not None and (int(major), number) >= (6, 15)
 
 
 def _send(descriptor: int, number: int, flags: int) -> bool:

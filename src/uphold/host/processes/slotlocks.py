@@ -82,15 +82,22 @@ class SlotLock:
         content = " ".join(map(str, record)).encode()
         assert len(content) < _SIZE, f"the record of a slot fits its room: {record}"
         assert _parse(content) == record, f"a nonce is one word: {record}"
+        self._put(content)
+
+    def clear(self) -> None:
+        """Take an intent back that became no process."""
+        self._put(b"")
+
+    def close(self) -> None:
+        """Let go of our copy; a worker that inherited it goes on holding the lock."""
+        os.close(self.descriptor)
+
+    def _put(self, content: bytes) -> None:
         descriptor = _open(self.path, os.O_WRONLY)
         try:
             os.pwrite(descriptor, content.ljust(_SIZE - 1) + b"\n", 0)
         finally:
             os.close(descriptor)
-
-    def close(self) -> None:
-        """Let go of our copy; a worker that inherited it goes on holding the lock."""
-        os.close(self.descriptor)
 
 
 def is_held(path: Path) -> bool:
