@@ -12,10 +12,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # What a user gets: uphold itself, installed from this checkout.
 $(VENV)/installed: pyproject.toml src/uphold/version.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing uphold into $(VENV) ..."
 	@$(PIP) -e . && touch $@
 
 # What the tests and checks need on top.
 $(VENV)/tested: $(VENV)/installed constraints.txt
+	@echo "installing what tests and checks need ..."
 	@$(PIP) $(TEST_TOOLS) $(CHECK_TOOLS) && touch $@
 
 ## run: supervise examples/quickstart in the foreground; Ctrl-C stops it

@@ -98,3 +98,12 @@ def test_quarantine_is_kept_as_declared_and_inherited(tmp_path):
     (tmp_path / "uphold.toml").write_text(text + "quarantined = false\n")
     a, b = load(tmp_path / "uphold.toml", environ={}).workers
     assert (a.quarantined, b.quarantined) == (True, False)
+
+
+def test_a_worker_cannot_take_the_log_of_uphold_itself(tmp_path):
+    path = tmp_path / "uphold.toml"
+    path.write_text("[workers.runtime]\ncommand = 'x'\n[workers.supervisor]\ncommand = 'x'\n")
+    from uphold.config.loading import examine
+
+    found = examine(path, environ={}).problems
+    assert [problem.at.rpartition(":")[2] for problem in found] == ["1", "3"]

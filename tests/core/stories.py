@@ -75,12 +75,11 @@ FILES = st.tuples(*(st.sampled_from([*_specs(name), None]) for name in NAMES)).m
 MOVES = st.one_of(
     st.tuples(st.just("happens"), st.integers(0, 99)),
     st.tuples(st.just("happens"), st.integers(0, 99)),
+    st.just(("obeys", None)),
     st.sampled_from(
         [
-            ("obeys", None),
-            ("obeys", None),
-            ("looks away", None),
             *(("passes", seconds) for seconds in (0.5, 1.0, 7.0, 31.0, 61.0, 400.0)),
+            ("looks away", None),
         ]
     ),
     st.tuples(st.just("orders"), st.sampled_from(_wishes())),

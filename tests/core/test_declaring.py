@@ -272,6 +272,22 @@ def test_a_supervisor_that_ends_takes_no_more_orders(keep, closing):
     assert scenario.declaration is before
 
 
+def test_an_end_that_is_asked_for_again_in_a_hurry_allows_no_more_grace():
+    scenario = Scenario(web).orders(orders.ShutDown(hurry=True))
+    assert not scenario.declaration.hurried, "the first time everybody gets it"
+    version = scenario.declaration.version
+    scenario.orders(orders.ShutDown(hurry=True))
+    assert scenario.declaration.hurried
+    assert scenario.declaration.version == version + 1
+
+
+def test_a_hurry_does_not_end_workers_that_are_to_be_kept():
+    scenario = Scenario(web).orders(orders.ShutDown(keep_workers=True))
+    scenario.orders(orders.ShutDown(hurry=True))
+    assert scenario.refusal is not None
+    assert scenario.declaration.closing == "keep"
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [

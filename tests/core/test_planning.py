@@ -345,6 +345,15 @@ def test_a_person_need_not_wait_for_the_next_attempt(wish):
     assert scenario.status("web").failures == 0
 
 
+@pytest.mark.accepts("B-14", "P8")
+@pytest.mark.parametrize("wish", [orders.StartWorkers, orders.RestartWorkers])
+def test_an_order_is_honoured_once_and_the_next_failure_waits_like_any_other(wish):
+    slow = replace(web, backoff=Backoff(first=5.0, jitter=0.0))
+    scenario = running(slow).at(1).exits("web", 1).orders(wish(names=WEB))
+    scenario.expects(start(slow, why="ordered by ann")).rises("web")
+    scenario.at(2).exits("web", 1).expects(wake_at=7).at(7).expects(start_again(slow))
+
+
 def test_a_command_that_cannot_be_run_is_given_up_at_once():
     scenario = Scenario(web).expects(start(web))
     scenario.cannot_start("web", "no such command: serve", hopeless=True)
@@ -484,6 +493,13 @@ def test_a_supervisor_that_ends_stops_dependents_first_and_companions_last():
 
 def test_a_paused_supervisor_that_ends_stops_its_workers_all_the_same():
     running(web).orders(orders.PauseSupervisor()).orders(orders.ShutDown()).expects(stop("web"))
+
+
+def test_a_supervisor_that_is_hurried_gives_nobody_any_grace():
+    scenario = running(db, app).at(5).orders(orders.ShutDown()).expects(stop("app"))
+    scenario.at(6).expects(wake_at=35).orders(orders.ShutDown(hurry=True))
+    scenario.expects(kill("app")).vanishes("app")
+    scenario.expects(stop("db")).expects(kill("db")).vanishes("db").expects()
 
 
 def test_a_start_under_way_is_stopped_too_when_the_supervisor_ends():

@@ -21,9 +21,11 @@ from uphold.errors import UpholdError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
 
     from uphold.cli.places import Place
 
+_MOST_NAMED: Final = 20
 LAST_STOP: Final = "last_stop.json"
 DEFAULT_GRACE: Final = 30.0
 """Seconds the longest chain may take when the supervisor could not say."""
@@ -97,7 +99,15 @@ def tell_stopped(args: argparse.Namespace, ending: Ending) -> None:
             | {"was_running": ending.was_running, "forced": ending.forced}
         )
         return
-    say(args, _summary(ending), *(result_line(result) for result in ending.results))
+    say(args, _summary(ending), *_result_lines(ending.results))
+
+
+def _result_lines(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name each worker, or of very many only those that did not end."""
+    failed = [result for result in results if not result["ok"]]
+    if len(results) <= _MOST_NAMED:
+        return [result_line(result) for result in results]
+    return [f"{len(results) - len(failed)} of {len(results)} stopped", *map(result_line, failed)]
 
 
 def _summary(ending: Ending) -> str:

@@ -125,7 +125,7 @@ def _row(each: Recorded, at: float, boot: str) -> dict[str, Any]:
         "kind": said.get("kind") or "process",
         "team": said.get("team"),
         "admin": said.get("admin") or "enabled",
-        "state": "running" if alive else "stopped",
+        "state": "running" if alive else _at_rest(said),
         "health": "unknown",
         "condition": "running" if alive else "error" if said.get("last_error") else "stopped",
         "pid": each.pid if alive else None,
@@ -144,5 +144,18 @@ def _row(each: Recorded, at: float, boot: str) -> dict[str, Any]:
         "tools": None,
         "last_error": said.get("last_error"),
         "next_attempt_at": None,
-        "why": ADOPTABLE if alive else _GONE if each.pid else "not running",
+        "why": ADOPTABLE if alive else _why_at_rest(each),
     }
+
+
+def _at_rest(said: Mapping[str, Any]) -> str:
+    """Tell how a slot without a process ended, where that outlives its supervisor."""
+    state = str(said.get("state"))
+    return state if state in ("failed", "exited") else "stopped"
+
+
+def _why_at_rest(each: Recorded) -> str:
+    error = each.said.get("last_error")
+    if _at_rest(each.said) != "stopped" and error:
+        return str(error["message"] if isinstance(error, dict) else error)
+    return _GONE if each.pid else "not running"

@@ -36,6 +36,10 @@ _MARK: Final = "\ue000{}\ue001"
 _MARKED: Final = re.compile("\ue000([0-9]+)\ue001")
 
 
+_OUR_LOGS: Final = frozenset({"runtime", "supervisor"})
+"""Names whose log files are uphold's own."""
+
+
 class Resolver:
     """Turns one file's tables into settings; everything wrong goes to the report."""
 
@@ -98,7 +102,11 @@ class Resolver:
         lower: dict[str, str] = {}
         for name, given in (tables or {}).items():
             other = lower.setdefault(name.lower(), name)
-            if not is_worker_name(name):
+            if name in _OUR_LOGS:
+                self._report.wrong(
+                    (*place.where, name), f"no worker can be called '{name}': uphold's own log is."
+                )
+            elif not is_worker_name(name):
                 self._report.wrong(
                     (*place.where, name), f"{shown(name)} cannot be a worker's name: {NAME_RULE}."
                 )

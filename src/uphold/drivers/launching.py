@@ -62,9 +62,10 @@ class Launcher:
     ) -> Process:
         """Start the stop command of a slot: as the worker itself, but without its lock."""
         nonce = main.identity.nonce
-        with self._prepared(slot, nonce, spec, command) as program:
-            main_pid = {"UPHOLD_MAIN_PID": str(main.identity.pid)}
-            program = program._replace(environment={**program.environment, **main_pid})
+        main_pid = {"UPHOLD_MAIN_PID": str(main.identity.pid)}
+        with self._prepared(slot, nonce, spec, command) as prepared:
+            environment = {**prepared.environment, **main_pid}
+            program = prepared._replace(environment=environment)
             return _hold(spawn(program, self._nofile), nonce, program.path)
 
     @contextmanager

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _EXIT_PATIENCE: Final = 3.0
 """How long process 1 may take to let go of an adopted process, whose exit is known only then."""
-_STOP_PATIENCE: Final = 1.5
-"""The same when its end was asked for, which must be told within 2 s."""
+_STOP_PATIENCE: Final = 0.3
+"""The same when its end was asked for: who waits for a stop cares less about the exit code."""
 _FIRST_STEP: Final = 0.005
 _LONGEST_STEP: Final = 0.05
 _WATCH_STEP: Final = 0.2
