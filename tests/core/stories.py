@@ -141,7 +141,7 @@ class World:
         """Let every process that was started come up, and every one that was stopped go."""
         for slot, status in tuple(self.scenario.observed.slots.items()):
             if status.state is State.STARTING:
-                self._let(self._started(status))
+                self._let(self.scenario.started(slot))
             elif status.state is State.STOPPING:
                 self._let(events.Gone(slot=slot, generation=status.generation, proof="world"))
 
@@ -160,15 +160,13 @@ class World:
         raise AssertionError("it never came to rest")
 
     def _let(self, fact: events.SlotFact) -> None:
+        current = self.scenario.status(fact.slot).generation
         self.scenario.happens(fact)
         match fact:
             case events.Started():
                 self.processes.add(fact.slot)
-            case events.Exited(left_overs=False) | events.Gone():
+            case events.Exited(left_overs=False) | events.Gone() if fact.generation == current:
                 self.processes.discard(fact.slot)
-
-    def _started(self, status: SlotStatus) -> events.Started:
-        return self.scenario.started(status.slot)
 
     def _possible(self, status: SlotStatus) -> list[events.SlotFact]:
         mine: dict[str, Any] = {"slot": status.slot, "generation": status.generation}
@@ -183,10 +181,11 @@ class World:
             ]
             survived = [events.StopFailed(**mine, fault=SURVIVED)] if status.killed else []
             adopted = events.Adopted(**mine, identity=status.identity)
-            return [*ends, *survived, gone, adopted, late]
-        if status.state in (State.STARTING, State.STOPPING):
+            return [*(ends if status.exit is None else ()), *survived, gone, adopted, late]
+        if status.state in (State.STARTING, State.STOPPING) and status.identity is None:
+            started = self.scenario.started(status.slot)
             failed = events.StartFailed(**mine, fault=NO_MEMORY)
-            return [self._started(status), failed, replace(failed, hopeless=True), gone, late]
+            return [started, failed, replace(failed, hopeless=True), gone, late]
         return [gone, late]
 
 

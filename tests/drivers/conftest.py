@@ -16,9 +16,9 @@ from uphold.core.specs import WorkerSpec
 from uphold.drivers.process import ProcessDriver
 from uphold.host.clock import MachineClock
 from uphold.host.homes import Home
-from uphold.host.processes import close_on_exec
+from uphold.host.processes import close_on_exec, find
 from uphold.ports.drivers import Launch, Trace
-from uphold.testing.waiting import eventually
+from uphold.testing.waiting import eventually, until
 
 
 class Stage:
@@ -28,6 +28,7 @@ class Stage:
         for path in (self.home.path, self.home.slots, self.home.run, self.home.logs):
             path.mkdir(exist_ok=True)
         self.facts = []
+        self.born = set()
         self.driver = None
         self.open()
 
@@ -35,6 +36,11 @@ class Stage:
         self.facts.clear()
         self.driver = ProcessDriver(self.home, MachineClock(), **options)
         self.driver.subscribe(self.facts.append)
+        self.driver.subscribe(self.remember)
+
+    def remember(self, fact):
+        if hasattr(fact, "identity"):
+            self.born.add(fact.identity)
 
     async def next_supervisor(self, **options):
         await self.driver.close()
@@ -94,12 +100,16 @@ class Stage:
         return [pid for pid in numbers() if mark in variables(pid) and alive(pid)]
 
     def clean_up(self):
+        """End everything: what was told, as it may not show its environment yet, then all marked."""
+        for process in filter(None, map(find, self.born)):
+            process.send(signal.SIGKILL)
+            until(lambda process=process: not process.alive())
+            process.reap()
+            process.close()
         while found := self.marked():
             for pid in found:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                with suppress(ChildProcessError):
-                    os.waitpid(pid, 0)
 
 
 def numbers():

@@ -49,8 +49,10 @@ async def main(home):
     print("oldest", "young" if oldest < 1.0 else f"too old: {oldest}")
     print("left", sorted(zombies().keys() - claimed))
     print("ours", ours.wait())
+    facts = []
+    driver.subscribe(lambda fact: facts.append(type(fact).__name__))
     await driver.kill("web")
-    await eventually(lambda: not driver.state("web").connected)
+    await eventually(lambda: "Gone" in facts)
     await driver.close()
 
 birth()

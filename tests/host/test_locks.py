@@ -311,3 +311,18 @@ def test_nothing_of_the_lock_is_inherited_by_programs_we_start(home):
     HomeLock.take(home, owner(), retry=0).release(SINCE)
     child.kill()
     child.wait()
+
+
+def test_a_removed_lock_file_is_put_back_and_ownership_never_lapses(home):
+    owner = Owner.this_process("id", 1.0)
+    lock = HomeLock.take(home, owner)
+    assert not lock.restore()
+    home.lock.unlink()
+    assert not lock.intact()
+    with pytest.raises(AlreadyRunning):
+        HomeLock.take(home, owner, retry=0.0)
+    assert lock.restore()
+    assert lock.intact()
+    assert read_owner(home).standing is Standing.RUNNING
+    lock.release(2.0)
+    assert read_owner(home).standing is Standing.STOPPED

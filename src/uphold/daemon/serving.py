@@ -13,6 +13,7 @@ import sys
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -49,7 +50,8 @@ if TYPE_CHECKING:
     from uphold.host.homes import Home
     from uphold.host.processes.birth import Birthright
 
-_HOUSEKEEPING: Final = 3600.0
+_HOUSEKEEPING: Final = 30.0
+_TURNS_TO_PRUNE: Final = 120
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 
@@ -101,13 +103,13 @@ async def serve(launch: Launch) -> int:
     )
     lock = HomeLock.take(home, owner)
     try:
-        return await _serve_owned(launch, clock, config, owner)
+        return await _serve_owned(launch, clock, config, owner, lock)
     finally:
         lock.release(clock.now().wall)
 
 
 async def _serve_owned(
-    launch: Launch, clock: MachineClock, config: FileConfig, owner: Owner
+    launch: Launch, clock: MachineClock, config: FileConfig, owner: Owner, lock: HomeLock
 ) -> int:
     home = launch.home
     name = config.current.settings.supervisor.name
@@ -194,7 +196,7 @@ async def _serve_owned(
             await supervisor.tell(_rescue_note(rescued))
         helpers = [
             asyncio.create_task(_follow_config(config, supervisor, link, clock), name="config"),
-            asyncio.create_task(_keep_house(journal, clock), name="housekeeping"),
+            asyncio.create_task(_keep_house(journal, lock, log, clock), name="housekeeping"),
             asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
         _listen_to_signals(supervisor, config)
@@ -243,10 +245,16 @@ async def _reload(config: FileConfig, supervisor: Supervisor) -> None:
         await reload(config, supervisor)
 
 
-async def _keep_house(journal: SqliteJournal, clock: MachineClock) -> None:
-    """Let go of history that is older than it needs to be."""
-    while True:
+async def _keep_house(
+    journal: SqliteJournal, lock: HomeLock, log: BookLog, clock: MachineClock
+) -> None:
+    """Let go of history that is too old, and see that the lock file is still there."""
+    for turn in count(1):
         await clock.sleep(_HOUSEKEEPING)
+        if lock.restore():
+            log.write("WARNING", "supervisor.lock_restored", "somebody removed the lock file")
+        if turn % _TURNS_TO_PRUNE:
+            continue
         with suppress(StoreUnavailable):  # it is tried again next time
             while await journal.prune(clock.now().wall):
                 pass

@@ -126,6 +126,26 @@ class HomeLock:
         """Tell whether the lock file is still the one that was locked (nobody removed it)."""
         return bool(self._descriptors) and _is_at(self._descriptors[-1], self._home)
 
+    def restore(self) -> bool:
+        """Put the lock file back if somebody removed it; True if that was needed.
+
+        The folder has been locked all the time, so nobody can have become owner meanwhile.
+        """
+        if not self._descriptors or self.intact():
+            return False
+        folder, old = self._descriptors
+        try:
+            file = os.open(self._home.lock, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+        except OSError:
+            return False  # the home itself is gone or replaced: that is not ours to mend
+        if not _locked(file):
+            os.close(file)
+            return False
+        _write(file, self._owner, None)
+        os.close(old)
+        self._descriptors = (folder, file)
+        return True
+
     def release(self, stopped_at: float) -> None:
         """Write down a clean end and let go. The very last thing a supervisor does."""
         if not self._descriptors:
