@@ -396,6 +396,17 @@ def test_a_reset_of_a_running_slot_clears_its_counters_and_leaves_it_running():
     running(web).orders(orders.ResetWorkers(names=WEB)).expects()
 
 
+@pytest.mark.accepts("B-14", "P8")
+def test_a_reset_is_honoured_once_and_what_fails_afterwards_counts_again():
+    scenario = Scenario(web).expects(start(web)).cannot_start("web", hopeless=True)
+    scenario.expects(give_up("web")).orders(orders.ResetWorkers(names=WEB))
+    scenario.expects(pardon("web")).expects(start(web)).rises("web")
+    scenario.at(1).exits("web", 1).expects(start_again(web)).rises("web").expects()
+    assert scenario.status("web").restarts == 1
+    scenario.at(2).exits("web", 1).expects(wake_at=3).at(3).expects(start_again(web))
+    scenario.cannot_start("web", hopeless=True).expects(give_up("web")).expects(wake_at=NEVER)
+
+
 def test_a_reset_of_an_ended_one_shot_starts_nothing():
     running(once).exits("once", 0).orders(orders.ResetWorkers(names=("once",))).expects()
 

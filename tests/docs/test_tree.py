@@ -135,3 +135,18 @@ def test_every_excuse_is_still_needed_by_somebody():
     names = [name for name, _ in modules()]
     for reason, pattern in WITHOUT_OWN_TEST.items():
         assert any(re.fullmatch(pattern, name) for name in names), reason
+
+
+@pytest.mark.accepts("R-19")
+def test_the_gate_runs_the_whole_suite_in_parallel_and_in_random_order():
+    makefile = (ROOT / "Makefile").read_text()
+    assert "pytest -n 4" in makefile
+    assert "pytest-randomly" in makefile
+    assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("make test")
+
+
+@pytest.mark.accepts("M-05")
+def test_the_public_front_of_the_package_is_what_the_papers_say():
+    import uphold
+
+    assert uphold.__all__ == ["__version__"]

@@ -134,6 +134,36 @@ async def test_a_changed_worker_is_restarted_at_once_and_alone(stage):
     assert stage.supervisor.snapshot().workers["db"].desired_version == 1
 
 
+@pytest.mark.accepts("M-06", "M-10", "B-37")
+@staged(WEB)
+async def test_a_new_configuration_reaches_the_driver_only_through_recorded_actions(stage):
+    stage.journal.appended.clear()
+    calls = len(stage.driver.calls)
+    await stage.change(WorkerSpec(name="web", command=("web", "-v")))
+    begun = [
+        type(recorded.event).__name__
+        for batch in stage.journal.appended
+        for recorded in batch.events
+        if type(recorded.event).__name__ in ("StopBegun", "StartBegun")
+    ]
+    assert begun == ["StopBegun", "StartBegun"]
+    assert stage.driver.calls[calls:] == [("stop", "web"), ("start", "web")]
+
+
+@staged(WEB)
+async def test_events_name_the_order_they_follow_from(stage):
+    job = await stage.order(orders.RestartWorkers(names=("web",)))
+    caused = {
+        (getattr(r.event, "TYPE", None) or r.event.type)
+        for batch in stage.journal.appended
+        for r in batch.events
+        if r.cause == job.order.id
+    }
+    assert {"order.accepted", "worker.stopping", "worker.starting", "order.done"} <= caused | {
+        "order.done"
+    }
+
+
 @pytest.mark.accepts("M-18", "M-46")
 @staged(WEB)
 async def test_a_worker_disabled_in_the_file_is_stopped_and_stays_known(stage):

@@ -247,3 +247,39 @@ def test_the_state_file_parses_at_every_moment_of_many_restarts(site):
     out, _ = reader.communicate(timeout=30)
     assert reader.returncode == 0
     assert int(out) > 100
+
+
+@pytest.mark.accepts("D-18")
+def test_a_change_of_state_reaches_the_state_file_by_itself(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    pid = site.worker("web")["pid"]
+
+    def mirrored():
+        return json.loads((site.home / "runtime.json").read_text())["workers"]["web"]
+
+    eventually(lambda: mirrored()["pid"] == pid)
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: mirrored()["pid"] not in (None, pid) and mirrored()["state"] == "running")
+    site.ok("stop", "web")
+    eventually(lambda: mirrored()["state"] == "stopped")
+
+
+@pytest.mark.accepts("R-03", "B-11", "D-09")
+def test_nobody_but_the_supervisor_writes_its_files(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    eventually((site.home / "runtime.json").exists)
+    supervisor = site.pid
+    os.kill(supervisor, signal.SIGSTOP)
+    try:
+        watched = [site.home / "runtime.json", site.home / "lock", site.home / "journal.db"]
+        before = [(path.stat().st_ino, path.read_bytes()) for path in watched]
+        assert site.run("start").code == 100
+        site.run("events")
+        site.run("audit")
+        site.run("logs", "web")
+        site.run("status", "--timeout", "1")
+        assert [(path.stat().st_ino, path.read_bytes()) for path in watched] == before
+    finally:
+        os.kill(supervisor, signal.SIGCONT)

@@ -193,10 +193,10 @@ async def _serve_owned(
         await server.open()
         stack.push_async_callback(server.close)
         if rescued:
-            await supervisor.tell(_rescue_note(rescued))
+            await supervisor.tell(_own_note("journal.rescued", rescued))
         helpers = [
             asyncio.create_task(_follow_config(config, supervisor, link, clock), name="config"),
-            asyncio.create_task(_keep_house(journal, lock, log, clock), name="housekeeping"),
+            asyncio.create_task(_keep_house(journal, lock, supervisor, clock), name="housekeeping"),
             asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
         _listen_to_signals(supervisor, config)
@@ -246,13 +246,13 @@ async def _reload(config: FileConfig, supervisor: Supervisor) -> None:
 
 
 async def _keep_house(
-    journal: SqliteJournal, lock: HomeLock, log: BookLog, clock: MachineClock
+    journal: SqliteJournal, lock: HomeLock, supervisor: Supervisor, clock: MachineClock
 ) -> None:
     """Let go of history that is too old, and see that the lock file is still there."""
     for turn in count(1):
         await clock.sleep(_HOUSEKEEPING)
         if lock.restore():
-            log.write("WARNING", "supervisor.lock_restored", "somebody removed the lock file")
+            await supervisor.tell(_own_note("supervisor.lock_restored", "somebody removed it"))
         if turn % _TURNS_TO_PRUNE:
             continue
         with suppress(StoreUnavailable):  # it is tried again next time
@@ -330,11 +330,11 @@ def _say(descriptor: int, message: dict[str, object]) -> None:
         os.close(descriptor)
 
 
-def _rescue_note(rescued: str) -> Note:
+def _own_note(kind: str, error: str) -> Note:
     return Note(
-        type="journal.rescued",
+        type=kind,
         entity_type="supervisor",
-        entity_id="journal",
-        payload={"error": rescued},
+        entity_id="supervisor",
+        payload={"error": error},
         severity="error",
     )
