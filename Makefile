@@ -7,7 +7,7 @@ TEST_TOOLS := pytest pytest-xdist pytest-timeout pytest-randomly hypothesis cove
 CHECK_TOOLS := ruff mypy import-linter types-PyYAML
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test check acceptance clean
+.PHONY: run test check bench soak acceptance clean
 
 # What a user gets: uphold itself, installed from this checkout.
 $(VENV)/installed: pyproject.toml src/uphold/version.py
@@ -38,6 +38,14 @@ check: $(VENV)/tested
 ## acceptance: the acceptance ids that no test quotes yet
 acceptance: $(VENV)/tested
 	@$(BIN)/python tools/acceptance.py
+
+## bench: figures beside a floor, N = 10, 100, 1,000 (quiet machine, please)
+bench: $(VENV)/installed
+	@$(BIN)/python tools/bench.py
+
+## soak: the longer proofs, one line each
+soak: $(VENV)/tested
+	@$(BIN)/python tools/soak.py
 
 clean:
 	rm -rf $(VENV)

@@ -422,6 +422,18 @@ async def test_a_crash_loop_backs_off_exactly_and_ends_in_failed(stage):
     assert stage.status("flappy").state is State.RUNNING
 
 
+@pytest.mark.accepts("O-16", "O-26", "O-30", "O-31")
+@staged(WEB)
+async def test_the_supervisors_own_life_is_on_record_at_once_and_regularly(stage):
+    assert types(stage).count("supervisor.heartbeat") == 1
+    await stage.order(orders.PauseSupervisor())
+    await stage.clock.advance(61)
+    assert types(stage).count("supervisor.heartbeat") == 3, "paused or not"
+    await stage.supervisor.stop(keep_workers=True)
+    await stage.clock.advance(120)
+    assert types(stage).count("supervisor.heartbeat") == 3
+
+
 @pytest.mark.accepts("O-16", "O-17", "O-19")
 @staged(WEB)
 async def test_a_paused_supervisor_does_nothing_until_resumed(stage):

@@ -78,8 +78,8 @@ def test_a_full_disk_stops_no_worker_and_is_survived(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m,mode=755", "tmpfs", folder], check=True)
+    site = Site(folder)
     try:
-        site = Site(folder)
         site.workers(
             web="exec sleep 1000",
             flappy={
@@ -111,8 +111,8 @@ def test_a_full_disk_stops_no_worker_and_is_survived(tmp_path):
             for line in site.ok("events", "--json", "-n", "100000").out.splitlines()
         ]
         assert numbers == sorted(set(numbers))
-        site.close()
     finally:
+        site.close()
         subprocess.run(["umount", "-l", folder], check=True)
 
 

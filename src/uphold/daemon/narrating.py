@@ -45,6 +45,8 @@ def narrate(recorded: Recorded, log: Log) -> None:
     event = recorded.event
     if isinstance(event, events.StateChanged):
         return
+    if isinstance(event, events.Note) and event.type == "supervisor.heartbeat":
+        return
     level = _LEVELS.get(severity(event), "INFO")
     if isinstance(event, events.Note):
         worker = event.entity_id if event.entity_type == "worker" else None

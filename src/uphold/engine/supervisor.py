@@ -203,6 +203,7 @@ class Supervisor:
                         self._intake.run(lambda: self._snapshot.declaration), name="intake"
                     ),
                     group.create_task(self._pulse(), name="pulse"),
+                    group.create_task(self._beat(), name="heartbeat"),
                 ]
                 assert self._ended is not None
                 await self._ended
@@ -416,6 +417,12 @@ class Supervisor:
         while True:
             await self._world.clock.sleep(self._config.current.settings.supervisor.reconcile_every)
             self._look_for_drift()
+
+    async def _beat(self) -> None:
+        """Put our own life on record, at once and then regularly; paused or not (O-16, O-26)."""
+        while True:
+            await self._tell([supervisor_note("supervisor.heartbeat")])
+            await self._world.clock.sleep(self._config.current.settings.supervisor.heartbeat_every)
 
     def _mend_journal(self) -> None:
         """Try again until the journal can be written; told by the ledger, once at a time."""
