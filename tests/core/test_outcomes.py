@@ -43,7 +43,7 @@ def judged(
 
 def slot(state: State, *, since_order: bool, **more: object) -> SlotStatus:
     """A slot that came into this state, by a new start, since the order or long before it."""
-    version = 8 if since_order else 3
+    version = 7 if since_order else 6
     known: dict[str, object] = {
         "slot": "web",
         "state": state,
@@ -226,6 +226,13 @@ def test_scaling_up_is_done_when_every_slot_is_up():
     assert judged(wish, here, replace(other, state=State.STARTING)) == Pending()
     assert judged(wish, here, other) == Pending(at=Instant(999.9 + SETTLING))
     assert judged(wish, here, other, now=1001.0) == Result(name="web", ok=True, state="running")
+
+
+def test_a_slot_that_failed_is_heard_of_while_another_still_settles():
+    wish = orders.ScaleWorker(name="web", replicas=2)
+    settling = slot(State.RUNNING, since_order=AFTER, since=Instant(999.9))
+    failed = slot(State.BACKOFF, since_order=AFTER, slot="web.2")
+    assert word(judged(wish, settling, failed)) == NO
 
 
 def test_slots_that_differ_are_summed_up_as_mixed():

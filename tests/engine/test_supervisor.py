@@ -453,10 +453,10 @@ async def test_a_paused_supervisor_does_nothing_until_resumed(stage):
 async def test_orders_that_come_together_share_one_commit_and_are_answered_in_order(stage):
     batches = len([b for b in stage.journal.appended if b.audit and b.durable])
     made = [
-        stage.supervisor.order(wish(names=("web",)), author="ann", origin="test")
+        stage.supervisor.desk.order(wish(names=("web",)), author="ann", origin="test")
         for wish in (orders.StopWorkers, orders.StartWorkers, orders.RestartWorkers)
     ]
-    jobs = await asyncio.gather(*(stage.supervisor.submit(order) for order in made))
+    jobs = await asyncio.gather(*(stage.supervisor.desk.submit(order) for order in made))
     await stage.clock.advance(1)
     assert len([b for b in stage.journal.appended if b.audit and b.durable]) == batches + 1
     assert [job.done.result()[0].ok for job in jobs] == [True, True, True]

@@ -170,8 +170,8 @@ class Methods:
 
     async def submit(self, params: Mapping[str, Any]) -> object:
         """Take an order and wait until it has come true, if asked to."""
-        order = self._supervisor.order(wish_of(params), origin="socket", **_authorship(params))
-        job = _taken(await self._supervisor.submit(order))
+        order = self._supervisor.desk.order(wish_of(params), origin="socket", **_authorship(params))
+        job = _taken(await self._supervisor.desk.submit(order))
         return await self._outcome(job, params)
 
     async def reload(self, params: Mapping[str, Any]) -> object:
@@ -182,7 +182,7 @@ class Methods:
         changes = [change_view(each) for each in preview(before, settings.workers)]
         if self._config.current.version == version:
             return {"schema": 1, "job_id": None, "results": [], "changes": changes}
-        declared = await self._supervisor.declaring()
+        declared = await self._supervisor.desk.declaring()
         assert declared is not None
         outcome = await self._outcome(_taken(declared), params)
         return {**outcome, "changes": changes}
@@ -191,14 +191,14 @@ class Methods:
         """Begin to end."""
         grace = longest_grace(self._supervisor.snapshot().declaration)
         wish = orders.ShutDown(keep_workers=bool(params.get("keep_workers")))
-        order = self._supervisor.order(wish, origin="socket", **_authorship(params))
-        job = _taken(await self._supervisor.submit(order))
+        order = self._supervisor.desk.order(wish, origin="socket", **_authorship(params))
+        job = _taken(await self._supervisor.desk.submit(order))
         return {"accepted": True, "job_id": job.row.id, "grace": grace}
 
     async def job(self, params: Mapping[str, Any]) -> object:
         """Say where an order stands."""
         job_id = str(params.get("job_id", ""))
-        found = self._supervisor.job(job_id)
+        found = self._supervisor.desk.job(job_id)
         if found is None:
             raise UpholdError(
                 f"no order under way has the id '{job_id}'.",

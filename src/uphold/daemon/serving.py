@@ -301,7 +301,7 @@ def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
         keep = config.current.settings.supervisor.on_exit == "keep"
         hurry = supervisor.snapshot().declaration.closing is not None
         wish = orders.ShutDown(keep_workers=keep, hurry=hurry)
-        begin(supervisor.submit(supervisor.order(wish, author=name, origin="signal")))
+        begin(supervisor.desk.submit(supervisor.desk.order(wish, author=name, origin="signal")))
 
     loop.add_signal_handler(signal.SIGTERM, end, "SIGTERM")
     loop.add_signal_handler(signal.SIGINT, end, "SIGINT")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from uphold.engine.performer import Performer
     from uphold.ports.clocks import Clock
 
-    Believe = Callable[[Observed, list[Recorded], set[str]], None]
+    Believe = Callable[[Observed, list[Recorded]], None]
 
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
@@ -108,7 +108,7 @@ class Reconciler:
             Batch(events=recorded, slots=draft.changed, forgotten=draft.forgotten)
         )
         known = draft.observed()
-        self._believe(known, recorded, draft.touched)
+        self._believe(known, recorded)
         self._act(draft, known)
         return known
 

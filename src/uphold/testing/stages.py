@@ -81,8 +81,8 @@ class Stage:
 
     async def order(self, wish: Wish) -> Job | Refusal:
         """Hand in an order and let everything follow."""
-        made = self.supervisor.order(wish, author="ann", origin="test")
-        job = await self.supervisor.submit(made)
+        made = self.supervisor.desk.order(wish, author="ann", origin="test")
+        job = await self.supervisor.desk.submit(made)
         await self.clock.settle()
         return job
 

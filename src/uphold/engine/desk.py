@@ -1,0 +1,147 @@
+"""The desk: where orders are made, handed in and followed until they have come true."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from uphold.core import orders
+from uphold.core.orders import Order, Refusal, order_id
+from uphold.core.statuses import ALIVE
+from uphold.engine.intake import Intake
+from uphold.engine.jobs import Job, Jobs, endings
+from uphold.ports.journals import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from uphold.core.declaring import Declaration
+    from uphold.core.events import Recorded
+    from uphold.core.orders import Wish
+    from uphold.engine.board import Board
+    from uphold.engine.ledger import Ledger
+    from uphold.engine.performer import Performer
+    from uphold.engine.reconciler import Reconciler
+    from uphold.ports.clocks import Clock
+    from uphold.ports.configs import Revision
+
+_ABOUT_ALL = (
+    orders.Declare,
+    orders.PauseSupervisor,
+    orders.ResumeSupervisor,
+    orders.ShutDown,
+)
+
+
+class Desk:
+    """Takes orders through the intake and says when they are done."""
+
+    def __init__(  # noqa: PLR0913 - whom it speaks to, by name
+        self,
+        *,
+        clock: Clock,
+        board: Board,
+        ledger: Ledger,
+        reconciler: Reconciler,
+        performer: Performer,
+        first_number: int,
+    ) -> None:
+        self._clock = clock
+        self._board = board
+        self._ledger = ledger
+        self._reconciler = reconciler
+        self._performer = performer
+        self._number = first_number
+        self._intake = Intake(ledger=ledger, enact=self._enact)
+        self._jobs = Jobs()
+        self._forget_alarm: Callable[[], None] | None = None
+        self._declaring: asyncio.Task[Job | Refusal] | None = None
+
+    def order(
+        self,
+        wish: Wish,
+        *,
+        author: str,
+        origin: str,
+        reason: str = "",
+        label: str | None = None,
+    ) -> Order:
+        """Make an order with an id of its own."""
+        at = self._clock.now().wall
+        self._number += 1
+        return Order(
+            id=order_id(at, self._number),
+            wish=wish,
+            author=author,
+            origin=origin,
+            at=at,
+            reason=reason,
+            label=label,
+        )
+
+    async def submit(self, order: Order) -> Job | Refusal:
+        """Hand in an order: audited and declared, or refused. The job says when it is done."""
+        answer = await self._intake.submit(order)
+        if isinstance(answer, Refusal):
+            return answer
+        if isinstance(order.wish, orders.SignalWorkers):
+            self._send_signal(order.wish)
+        await self.review()
+        return answer
+
+    def job(self, job_id: str) -> Job | None:
+        """Find an order that is still under way."""
+        return self._jobs.find(job_id)
+
+    def declare(self, revision: Revision) -> None:
+        """Hand in the order that a new configuration is."""
+        settings = revision.settings
+        wish = orders.Declare(specs=settings.workers, source=settings.source)
+        order = self.order(wish, author="configuration", origin="config", reason="file changed")
+        loop = asyncio.get_running_loop()
+        self._declaring = loop.create_task(self.submit(order), name="declare")
+
+    async def declaring(self) -> Job | Refusal | None:
+        """Give the order that came of the newest configuration, if there was one since start."""
+        return None if self._declaring is None else await asyncio.shield(self._declaring)
+
+    async def run(self) -> None:
+        """Take orders for ever."""
+        await self._intake.run(lambda: self._board.declaration)
+
+    async def review(self) -> None:
+        """See which orders have come true, and put that on record."""
+        snapshot = self._board.snapshot
+        now = self._clock.now()
+        ended, again = self._jobs.review(snapshot.declaration, snapshot.observed, now)
+        if self._forget_alarm is not None:
+            self._forget_alarm()
+            self._forget_alarm = None
+        if again is not None:
+            self._forget_alarm = self._clock.alarm(again, lambda: self._reconciler.wake(()))
+        if ended:
+            news, audit = endings(ended)
+            rows = Batch(jobs=[job.row for job in ended], audit=audit)
+            await self._board.tell(self._ledger, news, rows)
+
+    def close(self) -> None:
+        """Refuse what was not looked at, and let go of everybody who still waits."""
+        self._intake.close()
+        self._jobs.close()
+
+    def _enact(self, declaration: Declaration, recorded: list[Recorded], taken: list[Job]) -> None:
+        self._board.declare(declaration, recorded)
+        if declaration.closing is not None:
+            self._reconciler.wake(None)
+        for job in taken:
+            self._jobs.follow(job)
+            about_all = isinstance(job.accepted.wish, _ABOUT_ALL)
+            self._reconciler.wake(None if about_all else job.accepted.names)
+
+    def _send_signal(self, wish: orders.SignalWorkers) -> None:
+        observed = self._board.snapshot.observed
+        for name in wish.names:
+            for slot in observed.of(name):
+                status = observed.slots[slot]
+                if status.state in ALIVE:
+                    self._performer.driver(status.terms).signal(slot, wish.signal)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import asyncio
+
+from uphold.core import orders
+from uphold.core.specs import WorkerSpec
+from uphold.testing.stages import Stage
+
+WEB = WorkerSpec(name="web", command=("web",))
+
+
+def test_each_order_has_an_id_of_its_own_with_date_and_time():
+    async def go():
+        stage = await Stage(WEB).start()
+        made = [
+            stage.supervisor.desk.order(orders.PauseSupervisor(), author="a", origin="t").id
+            for _ in range(500)
+        ]
+        assert len(set(made)) == 500
+        assert all(each.startswith("job_20260101_") and len(each) == 24 for each in made)
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+def test_a_job_can_be_found_until_it_has_come_true():
+    async def go():
+        stage = await Stage(WEB).start()
+        stage.driver.ignore_stop("web")
+        job = await stage.order(orders.StopWorkers(names=("web",)))
+        assert stage.supervisor.desk.job(job.row.id) is job
+        await stage.clock.advance(31)
+        assert stage.supervisor.desk.job(job.row.id) is None
+        assert job.done.result()[0].ok
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+def test_a_start_somebody_waits_for_is_done_only_when_it_has_stayed_up():
+    async def go():
+        stage = await Stage(WorkerSpec(name="web", command=("web",), autostart=False)).start()
+        job = await stage.order(orders.StartWorkers(names=("web",)))
+        assert not job.done.done()
+        await stage.clock.advance(0.3)
+        assert job.done.result()[0].ok
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+def test_a_signal_reaches_the_slots_that_live():
+    async def go():
+        stage = await Stage(WEB).start()
+        await stage.order(orders.SignalWorkers(names=("web",), signal="HUP"))
+        assert stage.driver.signals == [("web", "HUP")]
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
