@@ -13,6 +13,7 @@ from uphold.core.specs import Instant, RestartPolicy, WorkerSpec
 from uphold.core.statuses import (
     ALIVE,
     TRANSITIONS,
+    UNKILLABLE,
     Exit,
     Fault,
     Identity,
@@ -396,10 +397,10 @@ def test_trouble_from_before_the_start_is_no_trouble_of_the_stop():
     assert known(slot(State.STARTING, error=FAULT), STOP_BEGUN).error is None
 
 
-def test_a_stop_of_what_has_just_ended_is_noted_and_no_more():
-    before = slot(State.BACKOFF, error=FAULT)
-    after = known(before, STOP_BEGUN)
-    assert after == replace(before, stop_asked=True, why="not wanted")
+def test_a_stop_of_what_has_ended_lasts_until_nothing_of_it_is_left():
+    after = known(slot(State.BACKOFF, error=FAULT, hopeless=True, killed=True), STOP_BEGUN)
+    assert (after.state, after.stop_asked, after.killed) == (State.STOPPING, True, False)
+    assert (after.error, after.hopeless) == (None, False)
 
 
 def test_a_kill_is_noted():
@@ -408,9 +409,16 @@ def test_a_kill_is_noted():
 
 @pytest.mark.accepts("P3", "P4")
 def test_what_survives_being_killed_stays_stopping_with_the_error():
-    after = known(slot(State.STOPPING, stop_asked=True), STOP_FAILED)
+    unkillable = Fault(code=UNKILLABLE, message="pid 7 survives SIGKILL")
+    after = known(slot(State.STOPPING, stop_asked=True), replace(STOP_FAILED, fault=unkillable))
     assert after.state is State.STOPPING
     assert after.killed
+    assert after.error == unkillable
+
+
+def test_a_stop_that_could_not_even_be_asked_for_is_followed_by_a_kill():
+    after = known(slot(State.STOPPING, stop_asked=True), STOP_FAILED)
+    assert not after.killed
     assert after.error == FAULT
 
 

@@ -304,11 +304,23 @@ def test_a_worker_that_is_wanted_again_during_its_stop_is_still_killed_in_time_a
 
 
 @pytest.mark.parametrize("hold", [hold for hold, _, _ in HOLDS])
-def test_what_has_no_process_and_is_no_longer_wanted_rests(hold):
+@pytest.mark.accepts("P3")
+def test_what_ended_and_is_no_longer_wanted_is_called_stopped_only_when_verified(hold):
     scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
     scenario.at(2).exits("web", 1).expects(wake_at=3)
-    scenario.orders(hold).expects(rest("web", "by ann")).expects(wake_at=NEVER)
+    scenario.orders(hold).expects(stop("web", "by ann")).expects(wake_at=32)
+    assert scenario.status("web").state is State.STOPPING
+    scenario.vanishes("web").expects(wake_at=NEVER)
+    assert scenario.status("web").state is State.STOPPED
     assert scenario.status("web").failures == 0
+
+
+@pytest.mark.parametrize("hold", [hold for hold, _, _ in HOLDS])
+def test_what_never_ran_and_is_no_longer_wanted_simply_rests(hold):
+    waiting = replace(web, depends_on=(("db", Need.STARTED),))
+    off = replace(db, autostart=False)
+    scenario = Scenario(waiting, off).expects(wait("web")).orders(hold)
+    scenario.expects(rest("web", "by ann")).expects(wake_at=NEVER)
 
 
 # Failing
@@ -466,7 +478,8 @@ def test_a_worker_scaled_to_nothing_has_no_slot_left():
 def test_a_surplus_slot_that_has_failed_is_put_to_rest_and_forgotten():
     two = replace(web, replicas=2)
     scenario = running(two).exits("web.2", 1).orders(orders.ScaleWorker(name="web", replicas=1))
-    scenario.expects(rest("web.2", "scaled to 1")).expects(forget("web.2")).expects()
+    scenario.expects(stop("web.2", "scaled to 1")).vanishes("web.2")
+    scenario.expects(forget("web.2")).expects()
 
 
 # The supervisor itself
@@ -524,7 +537,8 @@ def test_the_end_of_the_supervisor_forgives_no_failures_and_lets_one_shots_run_a
     failing = replace(db, max_restarts=0)
     scenario = running(web, failing, once).exits("web", 1).exits("db", 1)
     scenario.exits("once", 0).orders(orders.PauseSupervisor()).orders(orders.ShutDown())
-    scenario.expects(rest("once")).expects()
+    scenario.expects(stop("once")).vanishes("once").expects()
+    assert scenario.status("once").state is State.STOPPED
     assert scenario.status("web").failures == 1
     assert scenario.status("db").failures == 1
 

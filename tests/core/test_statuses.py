@@ -72,7 +72,12 @@ def test_what_may_be_alive_is_never_started_again_before_it_is_known_to_be_gone(
 @pytest.mark.accepts("B-82")
 def test_a_slot_that_gave_up_or_ended_leaves_that_state_only_to_start_or_to_rest():
     for state in (State.FAILED, State.EXITED):
-        assert TRANSITIONS[state] == {State.STARTING, State.STOPPED, State.WAITING}
+        assert TRANSITIONS[state] == {
+            State.STARTING,
+            State.STOPPED,
+            State.STOPPING,
+            State.WAITING,
+        }
 
 
 @pytest.mark.accepts("M-33", "M-34")

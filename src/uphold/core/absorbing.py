@@ -15,7 +15,7 @@ from uphold.core import events
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
 from uphold.core.restarts import comes_back, failures_after, succeeded
-from uphold.core.statuses import ALIVE, TRANSITIONS, Exit, Fault, SlotStatus, State
+from uphold.core.statuses import ALIVE, TRANSITIONS, UNKILLABLE, Exit, Fault, SlotStatus, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,8 @@ def _after(  # noqa: C901, PLR0912 - one arm for each fact
         case events.KillBegun():
             return replace(status, killed=True)
         case events.StopFailed():
-            return replace(status, error=fact.fault, killed=True)
+            survived = fact.fault.code == UNKILLABLE
+            return replace(status, error=fact.fault, killed=status.killed or survived)
         case events.WaitBegun():
             return replace(status, state=State.WAITING, why=fact.why)
         case events.GaveUp():
@@ -184,10 +185,16 @@ def _not_started(status: SlotStatus, fact: events.StartFailed) -> SlotStatus:
 
 
 def _stopping(status: SlotStatus, fact: events.StopBegun) -> SlotStatus:
-    if status.state not in ALIVE:
-        return replace(status, stop_asked=True, why=fact.why)
-    # What went wrong before this start is no trouble of this stop.
-    return replace(status, state=State.STOPPING, stop_asked=True, error=None, why=fact.why)
+    # What went wrong before is no trouble of this stop.
+    return replace(
+        status,
+        state=State.STOPPING,
+        stop_asked=True,
+        killed=False,
+        hopeless=False,
+        error=None,
+        why=fact.why,
+    )
 
 
 def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> SlotStatus:

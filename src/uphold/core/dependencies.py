@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uphold.core.outcomes import UNKILLABLE
 from uphold.core.specs import Need
-from uphold.core.statuses import ALIVE, State
+from uphold.core.statuses import ALIVE, UNKILLABLE, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

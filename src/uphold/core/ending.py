@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from uphold.core.names import is_companion
-from uphold.core.outcomes import UNKILLABLE
 from uphold.core.statuses import ALIVE
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ def ending(declaration: Declaration, observed: Observed) -> Ending | None:
         return Ending(None)
     workers = [status for status in alive if not is_companion(status.slot)] or alive
     faults = [
-        status.error.message
-        for status in workers
-        if status.error is not None and status.error.code == UNKILLABLE
+        status.error.message for status in workers if status.error is not None and status.killed
     ]
     return Ending("; ".join(faults)) if len(faults) == len(workers) else None

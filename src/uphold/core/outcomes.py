@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core import orders
 from uphold.core.changes import begins_anew
 from uphold.core.specs import Instant
-from uphold.core.statuses import ALIVE, SlotStatus, State
+from uphold.core.statuses import ALIVE, UNKILLABLE, SlotStatus, State
 
 if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 SETTLING: Final = 0.2
 """Seconds a process must stay up before a start somebody waits for is called done (B-72)."""
-
-UNKILLABLE: Final = "UPH_STOP_UNKILLABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

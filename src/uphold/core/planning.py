@@ -205,7 +205,13 @@ def _plan_unwanted(
             failed = status.state in (State.BACKOFF, State.FAILED)
             if failed and situation.declaration.closing is not None:
                 return None  # failures outlive a restart of the supervisor (P8)
-            return Rest(slot=status.slot, why=_why_unwanted(entry, declared=declared))
+            why = _why_unwanted(entry, declared=declared)
+            # What ever ran is stopped, not just noted: "stopped" is only said when verified (P3).
+            return (
+                Stop(slot=status.slot, why=why)
+                if status.generation
+                else Rest(slot=status.slot, why=why)
+            )
         case State.STARTING | State.RUNNING:
             return _stop_in_order(status, entry, situation, declared=declared)
         case State.STOPPING:

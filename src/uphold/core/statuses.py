@@ -58,6 +58,9 @@ class SupervisorStatus(StrEnum):
     TERMINATED = "terminated"
 
 
+UNKILLABLE: Final = "UPH_STOP_UNKILLABLE"
+"""The code of a fault that says: something survived SIGKILL."""
+
 ALIVE: Final = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 """States in which a process of the slot may exist."""
 
@@ -66,16 +69,19 @@ RESTING: Final = frozenset(State) - ALIVE
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     # Straight to running: found alive by a supervisor whose books had lost it.
     State.STOPPED: frozenset({State.WAITING, State.STARTING, State.RUNNING}),
-    State.WAITING: frozenset({State.STOPPED, State.STARTING}),
+    State.WAITING: frozenset({State.STOPPED, State.STARTING, State.STOPPING}),
     State.STARTING: frozenset(
         {State.RUNNING, State.STOPPING, State.BACKOFF, State.EXITED, State.STOPPED}
     ),
     State.RUNNING: frozenset({State.STOPPING, State.BACKOFF, State.EXITED}),
     # Back to running: a stop that a dying supervisor had begun is begun anew by the next one.
     State.STOPPING: frozenset({State.STOPPED, State.RUNNING, State.BACKOFF, State.EXITED}),
-    State.BACKOFF: frozenset({State.STARTING, State.STOPPED, State.FAILED, State.WAITING}),
-    State.EXITED: frozenset({State.STARTING, State.STOPPED, State.WAITING}),
-    State.FAILED: frozenset({State.STARTING, State.STOPPED, State.WAITING}),
+    # To stopping, although its main process has ended: until nothing of it is seen any more.
+    State.BACKOFF: frozenset(
+        {State.STARTING, State.STOPPED, State.STOPPING, State.FAILED, State.WAITING}
+    ),
+    State.EXITED: frozenset({State.STARTING, State.STOPPED, State.STOPPING, State.WAITING}),
+    State.FAILED: frozenset({State.STARTING, State.STOPPED, State.STOPPING, State.WAITING}),
 }
 """The whole table (E-01). Whatever is not here is an error event, never a silent change."""
 

@@ -292,7 +292,10 @@ def _ask_to_end(main: Process, how: StopRule) -> None:
 
 def _sighting(run: Run) -> Sighting:
     process = run.process
-    if process is None or run.exit is not None or not process.alive():
+    if process is None or run.exit is not None:
         return Sighting(slot=run.slot, generation=run.generation, connected=False, info={})
+    if not process.alive():  # its exit is on the way, with its code
+        on_the_way = {"ending": True}
+        return Sighting(slot=run.slot, generation=run.generation, connected=False, info=on_the_way)
     known = {"pid": process.identity.pid, "adopted": run.adopted}
     return Sighting(slot=run.slot, generation=run.generation, connected=True, info=known)

@@ -19,6 +19,7 @@ def drifted(observed: Observed, drivers: Iterable[Driver], wall: float) -> Itera
     seen = {slot: sight for driver in drivers for slot, sight in driver.states().items()}
     for slot, status in observed.slots.items():
         sighting = seen.get(slot)
-        if status.state is State.RUNNING and (sighting is None or not sighting.connected):
+        told_soon = sighting is not None and (sighting.connected or "ending" in sighting.info)
+        if status.state is State.RUNNING and not told_soon:
             unseen = Exit(code=None, signal=None, at=wall)
             yield Exited(slot=slot, generation=status.generation, exit=unseen)

@@ -15,9 +15,8 @@ from uphold.core import orders
 from uphold.core.declaring import Declaration, declare
 from uphold.core.ending import ending
 from uphold.core.health import fatal
-from uphold.core.outcomes import UNKILLABLE
 from uphold.core.specs import Kind
-from uphold.core.statuses import Fault, SupervisorStatus
+from uphold.core.statuses import UNKILLABLE, Fault, SupervisorStatus
 from uphold.engine.auditing import audit_entry
 from uphold.engine.board import Board
 from uphold.engine.bus import Subscription
