@@ -276,16 +276,16 @@ async def _reflect(
     clock: MachineClock,
 ) -> None:
     """Keep runtime.json in step, without letting it cost more than a small share of the time."""
-    changes = supervisor.subscribe(1)
-    shown = -1
-    while True:
-        if supervisor.snapshot().version != shown:
-            snapshot = supervisor.snapshot()
-            shown = snapshot.version
-            mirror.show(partial(runtime_view, snapshot, about()))
-            await clock.sleep(pause_between(len(snapshot.observed.slots)))
-        else:
-            await anext(changes, None)
+    mirror.show(partial(runtime_view, supervisor.snapshot(), about()))
+    shown = supervisor.snapshot().version
+    async for _ in supervisor.subscribe(1):
+        if supervisor.snapshot().version == shown:
+            continue
+        # First the pause: what has just begun must not wait while a thread writes about it.
+        await clock.sleep(pause_between(len(supervisor.snapshot().observed.slots)))
+        snapshot = supervisor.snapshot()
+        shown = snapshot.version
+        mirror.show(partial(runtime_view, snapshot, about()))
 
 
 def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
