@@ -30,12 +30,14 @@ def test_the_stop_signal_reaches_the_whole_group_once(act):
     """Shells forward nothing; and a second signal would make some programs quit in haste."""
 
     async def scene(stage):
-        count = stage.folder / "count"
+        count, born = stage.folder / "count", stage.folder / "born"
         program = (
             f"signal.signal(signal.SIGUSR1, lambda *_: open({str(count)!r}, 'a').write('x'))\n"
-            "if os.fork() == 0:\n    time.sleep(0)"
+            f"if os.fork() == 0:\n    open({str(born)!r}, 'w').close()"
         )
         await stage.start_python("web", program)
+        # A fork throws away signals that arrive before it is complete: wait for the child itself.
+        await eventually(born.exists)
         await eventually(lambda: len(stage.marked()) == 2)
         await stage.driver.stop("web", StopRule(signal="USR1"))
         await eventually(lambda: count.exists() and count.read_text() == "xx")
