@@ -22,7 +22,6 @@ START = orders.StartWorkers(names=WEB)
 RESTART = orders.RestartWorkers(names=WEB)
 STOP = orders.StopWorkers(names=WEB)
 RESET = orders.ResetWorkers(names=WEB)
-SIGNAL = orders.SignalWorkers(names=WEB, signal="HUP")
 SCALE = orders.ScaleWorker(name="web", replicas=1)
 DECLARE = orders.Declare(specs=(web,))
 
@@ -70,16 +69,14 @@ TABLE = {
         STOP: (YES, YES),
         SCALE: (YET, YET),
         DECLARE: (YET, YET),
-        SIGNAL: (NO, NO),
     },
     State.WAITING: {
         START: (YET, YET),
         RESTART: (YET, YET),
         RESET: (YES, YES),
-        STOP: (YES, YES),
+        STOP: (YET, YET),
         SCALE: (YET, YET),
         DECLARE: (YET, YET),
-        SIGNAL: (NO, NO),
     },
     State.STARTING: {
         START: (YET, YET),
@@ -88,7 +85,6 @@ TABLE = {
         STOP: (YET, YET),
         SCALE: (YET, YET),
         DECLARE: (YET, YET),
-        SIGNAL: (YES, YES),
     },
     State.RUNNING: {
         START: (YES, YES),
@@ -97,7 +93,6 @@ TABLE = {
         STOP: (YET, YET),
         SCALE: (YES, YES),
         DECLARE: (YES, YES),
-        SIGNAL: (YES, YES),
     },
     State.STOPPING: {
         START: (YET, YET),
@@ -106,40 +101,36 @@ TABLE = {
         STOP: (YET, YET),
         SCALE: (YET, YET),
         DECLARE: (YET, YET),
-        SIGNAL: (YES, YES),
     },
     State.BACKOFF: {
         START: (YET, NO),
         RESTART: (YET, NO),
         RESET: (YET, NO),
-        STOP: (YES, YES),
+        STOP: (YET, YET),
         SCALE: (YES, NO),
         DECLARE: (YES, NO),
-        SIGNAL: (NO, NO),
     },
     State.EXITED: {
         START: (YET, YES),
         RESTART: (YET, YES),
         RESET: (YES, YES),
-        STOP: (YES, YES),
+        STOP: (YET, YET),
         SCALE: (YES, YES),
         DECLARE: (YES, YES),
-        SIGNAL: (NO, NO),
     },
     State.FAILED: {
         START: (YET, NO),
         RESTART: (YET, NO),
         RESET: (YET, NO),
-        STOP: (YES, YES),
+        STOP: (YET, YET),
         SCALE: (YES, NO),
         DECLARE: (YES, NO),
-        SIGNAL: (NO, NO),
     },
 }
 
 
 @pytest.mark.accepts("P27", "B-21")
-@pytest.mark.parametrize("wish", [START, RESTART, RESET, STOP, SCALE, DECLARE, SIGNAL])
+@pytest.mark.parametrize("wish", [START, RESTART, RESET, STOP, SCALE, DECLARE])
 @pytest.mark.parametrize("state", State)
 def test_what_an_order_has_come_to_in_every_state(state, wish):
     before = word(judged(wish, slot(state, since_order=BEFORE)))
@@ -254,22 +245,6 @@ def test_a_paused_supervisor_says_that_nothing_will_happen_yet():
     assert isinstance(verdict, Result)
     assert (verdict.ok, verdict.state) == (False, "stopped")
     assert "uphold resume" in str(verdict.error)
-
-
-def test_a_signal_is_sent_even_by_a_paused_supervisor():
-    paused = Scenario(web).orders(orders.PauseSupervisor()).declaration
-    here = slot(State.RUNNING, since_order=BEFORE)
-    assert word(judged(SIGNAL, here, declaration=paused)) == YES
-
-
-def test_a_signal_to_nobody_says_so():
-    verdict = judged(SIGNAL, slot(State.FAILED, since_order=BEFORE))
-    assert verdict == Result(
-        name="web",
-        ok=False,
-        state="failed",
-        error="it has no process that a signal could be sent to",
-    )
 
 
 @pytest.mark.accepts("P27")

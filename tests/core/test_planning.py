@@ -146,11 +146,13 @@ def test_any_change_reconnects_an_mcp_worker():
     running(mcp).declares(replace(mcp, labels=(("a", "b"),))).expects(stop("web", "labels"))
 
 
-def test_a_process_whose_terms_nobody_knows_is_left_alone():
+def test_a_process_whose_terms_were_lost_is_taken_to_be_as_declared():
     scenario = Scenario(web)
     identity = running(web).status("web").identity
     assert identity is not None
-    scenario.happens(events.Adopted(slot="web", generation=9, identity=identity)).expects()
+    scenario.happens(events.Adopted(slot="web", generation=9, identity=identity))
+    scenario.expects(amend(web, why="lost")).expects()
+    assert scenario.status("web").terms == web
 
 
 @pytest.mark.accepts("M-21", "P12")

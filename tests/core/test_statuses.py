@@ -77,6 +77,7 @@ def test_a_slot_that_gave_up_or_ended_leaves_that_state_only_to_start_or_to_rest
             State.STOPPED,
             State.STOPPING,
             State.WAITING,
+            State.RUNNING,
         }
 
 

@@ -15,7 +15,16 @@ from uphold.core import events
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
 from uphold.core.restarts import comes_back, failures_after, succeeded
-from uphold.core.statuses import ALIVE, TRANSITIONS, UNKILLABLE, Exit, Fault, SlotStatus, State
+from uphold.core.statuses import (
+    ALIVE,
+    RESTING,
+    TRANSITIONS,
+    UNKILLABLE,
+    Exit,
+    Fault,
+    SlotStatus,
+    State,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +85,9 @@ def absorb(status: SlotStatus, fact: SlotFact, at: Moment, seen: int) -> SlotSta
         return Illegal(
             slot=status.slot, before=status.state, after=after.state, fact=type(fact).__name__
         )
+    if status.state is State.STOPPING and not status.stop_asked and after.state in RESTING:
+        # Its run ended when its main process did: what was ordered since is still to be honoured.
+        seen = status.seen
     return replace(after, since=at.mono, since_wall=at.wall, seen=seen)
 
 

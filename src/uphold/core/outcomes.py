@@ -52,8 +52,6 @@ def outcome(
     entry = declaration.workers.get(name)
     if entry is None:
         return _emptied(name, observed, "removed")
-    if isinstance(accepted.wish, orders.SignalWorkers):
-        return _signalled(entry, observed)
     if declaration.paused:
         return Result(
             name=name,
@@ -61,23 +59,13 @@ def outcome(
             state=_summary(entry, observed),
             error="accepted, but the supervisor is paused: it acts after `uphold resume`",
         )
-    extra = [slot for slot in observed.of(name) if slot not in entry.slots()]
+    declared = frozenset(entry.slots())
+    extra = [slot for slot in observed.of(name) if slot not in declared]
     if any(observed.slots[slot].state in ALIVE for slot in extra):
         return _unkillable(name, extra, observed) or Pending()
     if not entry.wanted:
         return _emptied(name, observed, "stopped")
     return _risen(accepted, entry, observed, now)
-
-
-def _signalled(entry: Entry, observed: Observed) -> Result:
-    """Say that a signal was sent; what the process makes of it is its own affair."""
-    alive = any(observed.slots[slot].state in ALIVE for slot in observed.of(entry.spec.name))
-    return Result(
-        name=entry.spec.name,
-        ok=alive,
-        state=_summary(entry, observed),
-        error=None if alive else "it has no process that a signal could be sent to",
-    )
 
 
 def _risen(accepted: Accepted, entry: Entry, observed: Observed, now: Instant) -> Result | Pending:
@@ -125,7 +113,7 @@ def _slot_risen(
 
 def _emptied(name: str, observed: Observed, state: str) -> Result | Pending:
     slots = observed.of(name)
-    if any(observed.slots[slot].state in ALIVE for slot in slots):
+    if any(observed.slots[slot].state is not State.STOPPED for slot in slots):
         return _unkillable(name, slots, observed) or Pending()
     return Result(name=name, ok=True, state=state)
 

@@ -89,7 +89,7 @@ def plan_worker(name: str, situation: Situation) -> Iterable[Verdict]:
     entry = situation.declaration.workers.get(name)
     known = situation.observed.slots
     closing = situation.declaration.closing == "stop"
-    declared = () if entry is None else entry.slots()
+    declared = {} if entry is None else dict.fromkeys(entry.slots())
     for slot in declared:
         status = known.get(slot)
         if entry is not None and entry.wanted and not closing:
@@ -143,7 +143,7 @@ def _start(entry: Entry, status: SlotStatus, situation: Situation, why: str) -> 
 def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
     """Say why a slot that has ended may start afresh: a person or a changed file wants it."""
     override = entry.override
-    if max(override.nudge, override.kick) > status.seen:
+    if override.nudge > status.started_seen or override.kick > status.seen:
         return f"ordered by {override.by}"
     if status.terms is None or not begins_anew(status, entry.spec):
         return None
@@ -187,8 +187,10 @@ def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict
         return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
     if entry.override.pardon > status.seen and (status.failures or status.restarts):
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
-    if status.terms is None or status.terms is spec or status.terms == spec:
+    if status.terms is spec or status.terms == spec:
         return None
+    if status.terms is None:  # found alive without books: taken to be as declared from now on
+        return Amend(slot=status.slot, spec=spec, why="found alive; its terms were lost")
     keys = restarting(status.terms, spec)
     if keys:
         return Stop(slot=status.slot, why=f"changed: {', '.join(keys)}")

@@ -67,9 +67,9 @@ ALIVE: Final = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 RESTING: Final = frozenset(State) - ALIVE
 
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
-    # Straight to running: found alive by a supervisor whose books had lost it.
+    # From rest straight to running: found alive by a supervisor whose books had lost it.
     State.STOPPED: frozenset({State.WAITING, State.STARTING, State.RUNNING}),
-    State.WAITING: frozenset({State.STOPPED, State.STARTING, State.STOPPING}),
+    State.WAITING: frozenset({State.STOPPED, State.STARTING, State.STOPPING, State.RUNNING}),
     State.STARTING: frozenset(
         {State.RUNNING, State.STOPPING, State.BACKOFF, State.EXITED, State.STOPPED}
     ),
@@ -78,10 +78,21 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     State.STOPPING: frozenset({State.STOPPED, State.RUNNING, State.BACKOFF, State.EXITED}),
     # To stopping, although its main process has ended: until nothing of it is seen any more.
     State.BACKOFF: frozenset(
-        {State.STARTING, State.STOPPED, State.STOPPING, State.FAILED, State.WAITING}
+        {
+            State.STARTING,
+            State.STOPPED,
+            State.STOPPING,
+            State.FAILED,
+            State.WAITING,
+            State.RUNNING,
+        }
     ),
-    State.EXITED: frozenset({State.STARTING, State.STOPPED, State.STOPPING, State.WAITING}),
-    State.FAILED: frozenset({State.STARTING, State.STOPPED, State.STOPPING, State.WAITING}),
+    State.EXITED: frozenset(
+        {State.STARTING, State.STOPPED, State.STOPPING, State.WAITING, State.RUNNING}
+    ),
+    State.FAILED: frozenset(
+        {State.STARTING, State.STOPPED, State.STOPPING, State.WAITING, State.RUNNING}
+    ),
 }
 """The whole table (E-01). Whatever is not here is an error event, never a silent change."""
 

@@ -82,8 +82,11 @@ class PumpLink:
         }
         text = json.dumps({"default": default, "slots": differing}).encode()
         if text != self._settings:
+            try:
+                write_atomically(self._home.run / "logs.json", text)
+            except OSError:
+                return  # a full disk: the old settings stay until the next change
             self._settings = text
-            write_atomically(self._home.run / "logs.json", text)
             self._send("settings")
 
     def close(self) -> None:

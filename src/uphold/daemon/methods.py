@@ -14,6 +14,7 @@ from uphold.core.explaining import explain
 from uphold.core.names import is_label, worker_of
 from uphold.core.orders import Refusal
 from uphold.core.times import utc_or_none
+from uphold.engine.bus import gap
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from uphold.control.server import Method, Stream
     from uphold.core.orders import Wish
     from uphold.core.specs import Settings
+    from uphold.engine.bus import Subscription
     from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.ports.clocks import Clock
@@ -211,6 +213,8 @@ class Methods:
     def subscribe(self, params: Mapping[str, Any]) -> tuple[object, AsyncIterator[bytes]]:
         """Stream events from a number on (from now: null)."""
         from_seq = params.get("from_seq")
+        if from_seq is not None and (not isinstance(from_seq, int) or from_seq < 0):
+            raise _misused("'from_seq' is the number of an event, or null.")
         names = params.get("names")
         wanted = None if not names else {worker_of(str(name)) for name in names}
         after = self._supervisor.last_seq if from_seq is None else int(from_seq) - 1
@@ -218,27 +222,36 @@ class Methods:
 
     async def _events(self, after: int, wanted: set[str] | None) -> AsyncIterator[bytes]:
         live = self._supervisor.subscribe()
-        redactor = self._redactor()
         try:
-            # What was before comes from the journal, what comes meanwhile waits in `live`.
-            while after < self._supervisor.last_seq:
-                page = await self._journal.events(after=after, limit=500)
-                if not page:
-                    break
-                for each in page:
-                    if _concerns(each, wanted):
-                        yield encode_line({"event": redactor.value(each)})
-                last = page[-1]["seq"]
-                assert isinstance(last, int)
-                after = last
-            async for recorded in live:
-                if recorded.seq <= after:
-                    continue
-                view = envelope(recorded)
+            if after > self._supervisor.last_seq:
+                # Numbers it knows and we do not: ours began anew (a rescued journal).
+                yield self._line(_gap(self._supervisor.last_seq + 1, after))
+                after = self._supervisor.last_seq
+            async for view in self._history_and(live, after):
+                seq = view["seq"]
+                if seq > after + 1 and view["type"] != "gap":
+                    yield self._line(_gap(after + 1, seq - 1))
+                after = seq
                 if _concerns(view, wanted):
-                    yield encode_line({"event": redactor.value(view)})
+                    yield self._line(view)
         finally:
             live.close()
+
+    async def _history_and(self, live: Subscription, after: int) -> AsyncIterator[dict[str, Any]]:
+        """Give what was before from the journal; what comes meanwhile waits in `live`."""
+        while after < self._supervisor.last_seq:
+            page = await self._journal.events(after=after, limit=500)
+            if not page:
+                break
+            for each in page:
+                yield dict(each)
+            after = int(str(page[-1]["seq"]))
+        async for recorded in live:
+            if recorded.seq > after:
+                yield envelope(recorded)
+
+    def _line(self, view: dict[str, Any]) -> bytes:
+        return encode_line({"event": self._redactor().value(view)})
 
     async def _outcome(self, job: Job, params: Mapping[str, Any]) -> dict[str, object]:
         if not params.get("wait", True):
@@ -358,6 +371,10 @@ def _misused(message: str) -> UpholdError:
 
 def _concerns(event: Mapping[str, Any], wanted: set[str] | None) -> bool:
     return wanted is None or event["entity_id"] in wanted or event["type"] == "gap"
+
+
+def _gap(first: int, last: int) -> dict[str, Any]:
+    return envelope(gap(first, last, 0.0))
 
 
 def _hide(row: dict[str, Any], redactor: Redactor) -> None:

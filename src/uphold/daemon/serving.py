@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _HOUSEKEEPING: Final = 30.0
 _TURNS_TO_PRUNE: Final = 120
+_STORIES_AT_ONCE: Final = 50
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 
@@ -169,7 +170,7 @@ async def _serve_owned(
                 "started_at": utc_text(owner.since),
                 "stopped_at": None,
                 "version": snapshot.version,
-                "last_error": fault_view(supervisor.trouble),
+                "last_error": redactors.current().value(fault_view(supervisor.trouble)),
                 "home": str(home.path),
                 "config": launch.config,
                 "uphold": __version__,
@@ -199,6 +200,8 @@ async def _serve_owned(
             asyncio.create_task(_keep_house(journal, lock, supervisor, clock), name="housekeeping"),
             asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
+        for task in (*helpers, stories):
+            task.add_done_callback(partial(_report_failure, log))
         _listen_to_signals(supervisor, config)
         await supervisor.settled(_FIRST_STARTS)
         _say_ready(launch.ready_fd, owner.pid)
@@ -212,23 +215,37 @@ async def _serve_owned(
         return code
 
 
+def _report_failure(log: BookLog, task: asyncio.Task[None]) -> None:
+    """Say so when a helper ends by a mistake of ours: it must not vanish without a word."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.write("CRITICAL", "supervisor.broken", f"{task.get_name()} ended: {error!r}")
+
+
 class _Redactors:
     """The redactor for the configuration in force; made anew when that changes."""
 
     def __init__(self, config: FileConfig) -> None:
         self._config = config
+        self._known: set[str] = set()
         self._made: tuple[int, Redactor] = (-1, Redactor())
 
     def current(self) -> Redactor:
         revision = self._config.current
         if self._made[0] != revision.version:
-            self._made = (revision.version, Redactor(revision.settings.secrets))
+            # Those of earlier files too: older messages may still hold them.
+            self._known.update(revision.settings.secrets)
+            self._made = (revision.version, Redactor(self._known))
         return self._made[1]
 
 
 async def _tell_stories(news: Any, log: BookLog) -> None:
-    async for recorded in news:
+    for turn in count(1):
+        recorded = await anext(news, None)
+        if recorded is None:
+            return
         narrate(recorded, log)
+        if not turn % _STORIES_AT_ONCE:
+            await asyncio.sleep(0)  # a thousand workers have much to tell: others come first
 
 
 async def _follow_config(

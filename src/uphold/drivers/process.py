@@ -97,9 +97,9 @@ class ProcessDriver:
         self._watch.begin()
         await self._starter.start_all(launches, deadline)
 
-    async def stop(self, slot: str, how: StopRule) -> None:
+    async def stop(self, slot: str, how: StopRule, *, generation: int = 0) -> None:
         """Ask a slot to end: its stop command if it has one, then the signal to its group."""
-        run = await self._run_to_end(slot)
+        run = await self._run_to_end(slot, generation)
         if run is None or run.process is None:
             return
         run.stopping = True
@@ -108,9 +108,9 @@ class ProcessDriver:
         else:
             _ask_to_end(run.process, how)
 
-    async def kill(self, slot: str) -> None:
+    async def kill(self, slot: str, *, generation: int = 0) -> None:
         """End the whole tree of a slot."""
-        run = await self._run_to_end(slot)
+        run = await self._run_to_end(slot, generation)
         if run is None or run.process is None:
             return
         run.stopping = True
@@ -126,23 +126,18 @@ class ProcessDriver:
     async def adopt(self, traces: Sequence[Trace]) -> None:
         """Find these again: first by what is recorded, the rest with one look at all processes."""
         self._watch.begin()
-        unsure = []
-        began = self._clock.now().mono
-        for trace in traces:
-            run = self._watch.runs.get(trace.slot)
-            if run is not None and not run.over:
-                self._confirm(run)
-                continue
-            lead = self._finder.follow(trace)
-            if lead.process is not None and lead.process.alive():
-                self._take_in(lead, lead.process)
-            else:
-                unsure.append(lead)
-            if self._clock.now().mono - began > SLICE:
-                await asyncio.sleep(0)
-                began = self._clock.now().mono
-        verdicts = await self._finder.sort_out(unsure)
-        await asyncio.gather(*(self._conclude(verdict) for verdict in verdicts))
+        unsure: list[Lead] = []
+        before: dict[str, Run | None] = {}
+        try:
+            await self._follow_all(traces, unsure, before)
+            verdicts = await self._finder.sort_out(unsure)
+            await asyncio.gather(
+                *(self._conclude(each, before[each.lead.trace.slot]) for each in verdicts)
+            )
+        finally:
+            for lead in unsure:  # these have ended; a living one that was found is held anew
+                if lead.process is not None:
+                    lead.process.close()
 
     async def find_strays(self, known_slots: Collection[str]) -> Sequence[Trace]:
         """Find slots of this home that live although no trace tells of them."""
@@ -185,26 +180,32 @@ class ProcessDriver:
             for index in range(spec.replicas)
         ]
 
-    async def _run_to_end(self, slot: str) -> Run | None:
+    async def _run_to_end(self, slot: str, asked: int) -> Run | None:
         """Give the run that is to end; if nothing of it runs, see to its Gone and give None."""
+        asked = max(asked, await self._starter.withdraw(slot))
         run = self._watch.runs.get(slot)
         if run is None:
-            await self.adopt((self._recorded(slot),))
-            return self._watch.runs[slot]
+            await self.adopt((self._recorded(slot, asked),))
+            return self._watch.runs.get(slot)
+        run.generation = max(run.generation, asked)
         if not run.over:
             return run
+        self._see_to_gone(run)
+        return None
+
+    def _see_to_gone(self, run: Run) -> None:
+        """Answer for a run that is over."""
         if run.nonces:
             # Its end was proved by a free lock only, which is not enough to call it stopped.
             self._watch.empty(run)
         else:
             self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=PROOF))
-        return None
 
-    def _recorded(self, slot: str) -> Trace:
+    def _recorded(self, slot: str, asked: int) -> Trace:
         record = read_record(self._home.slot_lock(slot))
         return Trace(
             slot=slot,
-            generation=0 if record is None else record.generation,
+            generation=asked if record is None else max(asked, record.generation),
             nonce="" if record is None else record.nonce,
             identity=None if record is None else record.identity,
             spec=self._specs.get(worker_of(slot)) or WorkerSpec(name=worker_of(slot)),
@@ -227,18 +228,42 @@ class ProcessDriver:
         if main.alive():
             _ask_to_end(main, how)
 
-    async def _conclude(self, verdict: Verdict) -> None:
+    async def _follow_all(
+        self, traces: Sequence[Trace], unsure: list[Lead], before: dict[str, Run | None]
+    ) -> None:
+        """Take in what is plainly there; note the others, and what was known of them before."""
+        began = self._clock.now().mono
+        for trace in traces:
+            run = self._watch.runs.get(trace.slot)
+            if run is not None and not run.over:
+                self._confirm(run)
+                continue
+            lead = self._finder.follow(trace)
+            if lead.process is not None and lead.process.alive():
+                self._take_in(lead, lead.process)
+            else:
+                before[trace.slot] = run
+                unsure.append(lead)
+            if self._clock.now().mono - began > SLICE:
+                await asyncio.sleep(0)
+                began = self._clock.now().mono
+
+    async def _conclude(self, verdict: Verdict, before: Run | None) -> None:
         lead = verdict.lead
+        trace = lead.trace
+        ending = Ending()
+        if verdict.process is None and lead.process is not None:
+            ending = await self._watch.exit_of(lead.process)
+        meanwhile = self._watch.runs.get(trace.slot)
+        if meanwhile is not None and meanwhile is not before:
+            # What is in sight now is newer than what was looked for, and must not get lost.
+            self._answer_for_newer(meanwhile, verdict)
+            return
         if verdict.process is not None:
             self._take_in(lead, verdict.process)
             return
-        trace = lead.trace
         run = Run(trace.slot, lead.generation, trace.spec, nonces=lead.nonces, adopted=True)
         self._watch.runs[trace.slot] = run
-        ending = Ending()
-        if lead.process is not None:
-            ending = await self._watch.exit_of(lead.process)
-            lead.process.close()
         run.exit = Exit(code=ending.code, signal=ending.signal, at=self._clock.now().wall)
         # An intent that never became a process has no exit to tell of.
         run.exit_told = trace.identity is None and lead.process is None
@@ -249,6 +274,16 @@ class ProcessDriver:
         proof = PROOF if lead.nonces else "the machine has restarted since it ran"
         told = None if run.exit_told else run.exit
         self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=proof, exit=told))
+
+    def _answer_for_newer(self, run: Run, verdict: Verdict) -> None:
+        """Answer for a run that came into sight while its slot was looked into."""
+        if verdict.process is not None:
+            verdict.process.close()
+        run.generation = max(run.generation, verdict.lead.generation)
+        if run.over:
+            self._see_to_gone(run)
+        else:
+            self._confirm(run)
 
     def _confirm(self, run: Run) -> None:
         """Answer for a slot that is in sight already; what is ending tells of itself."""

@@ -1,6 +1,7 @@
 """May this slot be started now? Only with its lock in our hands and its last run known to be gone.
 
-A slot whose last run lives is taken in instead; nothing is ever started beside it.
+A slot whose last run lives is taken in instead; nothing is ever started beside it. A start that
+has not begun can be withdrawn.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Adopted, Started, StartFailed
 from uphold.core.statuses import Fault
+from uphold.drivers.finding import Verdict
 from uphold.drivers.launching import Launcher, start_failed
 from uphold.drivers.runs import Run
 from uphold.errors import HostFailure
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from uphold.drivers.emptying import Emptier
-    from uphold.drivers.finding import Finder
+    from uphold.drivers.finding import Finder, Lead
     from uphold.drivers.listeners import Listeners
     from uphold.drivers.watching import Watch
     from uphold.host.homes import Home
@@ -34,6 +36,19 @@ SLICE: Final = 0.01
 """How long starting and adopting may go on before the loop gets its turn."""
 _PATIENCE: Final = 3.0
 _STEP: Final = 0.05
+
+
+class Order:
+    """One launch that was accepted and has not come to its end."""
+
+    __slots__ = ("attempt", "launch", "withdrawn")
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.withdrawn = False
+        """Its end was asked for before it began: nothing may be started for it any more."""
+        self.attempt: asyncio.Task[None] | None = None
+        """Looks into a slot that is not plainly free."""
 
 
 class Starter:
@@ -57,21 +72,68 @@ class Starter:
         self._launcher = launcher
         self._finder = finder
         self._emptier = emptier
+        self._accepted: dict[str, list[Order]] = {}
 
     async def start_all(self, launches: Sequence[Launch], deadline: float | None) -> None:
         """Start these; those that must wait for something do not keep the others waiting."""
-        waiting = []
+        orders = [self._accept(launch) for launch in launches]
+        try:
+            attempts = []
+            for order in await self._start_those_free(orders, deadline):
+                order.attempt = asyncio.create_task(self._start_when_free(order, deadline))
+                attempts.append(order.attempt)
+            await asyncio.gather(*attempts)
+        finally:
+            for order in orders:
+                self._settle(order)
+
+    async def withdraw(self, slot: str) -> int:
+        """Call off what has not begun of a slot, and give its generation; 0 if there is nothing.
+
+        Whatever looks into the slot on its behalf has let go of the slot's lock by then.
+        """
+        orders = tuple(self._accepted.get(slot, ()))
+        for order in orders:
+            order.withdrawn = True
+        attempts = [order.attempt for order in orders if order.attempt is not None]
+        if attempts:
+            await asyncio.wait(attempts)
+        return max((order.launch.generation for order in orders), default=0)
+
+    def _accept(self, launch: Launch) -> Order:
+        order = Order(launch)
+        self._accepted.setdefault(launch.slot, []).append(order)
+        return order
+
+    def _settle(self, order: Order) -> None:
+        """Forget an order that has begun, failed or been withdrawn; once or more."""
+        slot = order.launch.slot
+        left = [each for each in self._accepted.get(slot, ()) if each is not order]
+        if left:
+            self._accepted[slot] = left
+        else:
+            self._accepted.pop(slot, None)
+
+    async def _start_those_free(
+        self, orders: Sequence[Order], deadline: float | None
+    ) -> Sequence[Order]:
+        """Start, slice by slice, those that are plainly free; give the others."""
+        others = []
         began = self._clock.now().mono
-        for launch in launches:
+        for order in orders:
+            if order.withdrawn:
+                continue
             if self._is_late(deadline):
-                self._facts.tell(_too_late(launch))
-            elif not self._start_at_once(launch):
-                waiting.append(self._start_when_free(launch, deadline))
+                self._facts.tell(_too_late(order.launch))
+                self._settle(order)
+            elif self._start_at_once(order.launch):
+                self._settle(order)
+            else:
+                others.append(order)
             if self._clock.now().mono - began > SLICE:
                 await asyncio.sleep(0)
                 began = self._clock.now().mono
-        if waiting:
-            await asyncio.gather(*waiting)
+        return others
 
     def _start_at_once(self, launch: Launch) -> bool:
         """Start a slot that is plainly free; False if its last run must be looked into first."""
@@ -92,18 +154,28 @@ class Starter:
             self._facts.tell(start_failed(launch, cause))
         return True
 
-    async def _start_when_free(self, launch: Launch, deadline: float | None) -> None:
+    async def _start_when_free(self, order: Order, deadline: float | None) -> None:
+        """Try until it is started or its time is over; one that is withdrawn says nothing."""
         limit = self._clock.now().mono + _PATIENCE
         try:
-            while not await self._try_to_start(launch):
-                if self._clock.now().mono >= limit or self._is_late(deadline):
-                    self._facts.tell(await self._slot_held(launch))
-                    return
-                await self._clock.sleep(_STEP)
+            failure = await self._keep_trying(order, limit, deadline)
         except (HostFailure, OSError, RuntimeError) as cause:
-            self._facts.tell(start_failed(launch, cause))
+            failure = start_failed(order.launch, cause)
+        if failure is not None and not order.withdrawn:
+            self._facts.tell(failure)
+        self._settle(order)
 
-    async def _try_to_start(self, launch: Launch) -> bool:
+    async def _keep_trying(
+        self, order: Order, limit: float, deadline: float | None
+    ) -> StartFailed | None:
+        while not order.withdrawn and not await self._try_to_start(order):
+            if self._clock.now().mono >= limit or self._is_late(deadline):
+                return await self._slot_held(order.launch)
+            await self._clock.sleep(_STEP)
+        return None
+
+    async def _try_to_start(self, order: Order) -> bool:
+        launch = order.launch
         run = self._watch.runs.get(launch.slot)
         if run is not None and not run.over:
             return self._take_over_running(launch, run)
@@ -111,15 +183,15 @@ class Starter:
         lock = SlotLock.take(self._home.slot_lock(launch.slot))
         try:
             lead = self._finder.follow(self._last_run(launch))
-            found = lead.process if lead.process is not None and lead.process.alive() else None
-            if found is None:
-                verdict = await self._finder.look(lead)
-                if verdict is not None and verdict.left_overs:
-                    await self._emptier.end_survivors(self._as_run(launch, lead.nonces))
-                    return False
-                found = None if verdict is None else verdict.process
-            if found is not None:
-                self._take_over(launch, found, lead.nonces)
+            verdict = await self._look_into(lead)
+            if verdict.left_overs:
+                await self._emptier.end_survivors(self._as_run(launch, lead.nonces))
+                return False
+            if order.withdrawn or self._watch.runs.get(launch.slot) is not run:
+                _let_go(verdict.process)
+                return False
+            if verdict.process is not None:
+                self._take_over(launch, verdict.process, lead.nonces)
                 return True
             if lock is None:
                 return False
@@ -128,6 +200,13 @@ class Starter:
             if lock is not None:
                 lock.close()
         return True
+
+    async def _look_into(self, lead: Lead) -> Verdict:
+        """Find the living main process of a slot; one that has ended is let go of."""
+        if lead.process is not None and lead.process.alive():
+            return Verdict(lead, lead.process)
+        _let_go(lead.process)
+        return await self._finder.look(lead) or Verdict(lead)
 
     def _take_over_running(self, launch: Launch, run: Run) -> bool:
         """Answer a start of a slot that runs: it goes on, under the new number."""
@@ -197,6 +276,11 @@ def _may_live(lock: SlotLock) -> bool:
     alive = process.alive()
     process.close()
     return alive
+
+
+def _let_go(process: Process | None) -> None:
+    if process is not None:
+        process.close()
 
 
 def _too_late(launch: Launch) -> StartFailed:

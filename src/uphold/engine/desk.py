@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from uphold.core import orders
 from uphold.core.orders import Order, Refusal, order_id
-from uphold.core.statuses import ALIVE
+from uphold.core.outcomes import Result
+from uphold.core.statuses import ALIVE, State
 from uphold.engine.intake import Intake
 from uphold.engine.jobs import Job, Jobs, endings
 from uphold.ports.journals import Batch
@@ -56,6 +57,8 @@ class Desk:
         self._jobs = Jobs()
         self._forget_alarm: Callable[[], None] | None = None
         self._declaring: asyncio.Task[Job | Refusal] | None = None
+        self._owed: Revision | None = None
+        """The newest configuration that has not yet been declared."""
 
     def order(
         self,
@@ -82,11 +85,8 @@ class Desk:
     async def submit(self, order: Order) -> Job | Refusal:
         """Hand in an order: audited and declared, or refused. The job says when it is done."""
         answer = await self._intake.submit(order)
-        if isinstance(answer, Refusal):
-            return answer
-        if isinstance(order.wish, orders.SignalWorkers):
-            self._send_signal(order.wish)
-        await self.review()
+        if isinstance(answer, Job):
+            await self.review()
         return answer
 
     def job(self, job_id: str) -> Job | None:
@@ -99,7 +99,13 @@ class Desk:
         wish = orders.Declare(specs=settings.workers, source=settings.source)
         order = self.order(wish, author="configuration", origin="config", reason="file changed")
         loop = asyncio.get_running_loop()
+        self._owed = revision
         self._declaring = loop.create_task(self.submit(order), name="declare")
+
+    def declare_owed(self) -> None:
+        """Hand in again a configuration that could not be recorded when it came."""
+        if self._owed is not None and (self._declaring is None or self._declaring.done()):
+            self.declare(self._owed)
 
     async def declaring(self) -> Job | Refusal | None:
         """Give the order that came of the newest configuration, if there was one since start."""
@@ -113,12 +119,21 @@ class Desk:
         """See which orders have come true, and put that on record."""
         snapshot = self._board.snapshot
         now = self._clock.now()
-        ended, again = self._jobs.review(snapshot.declaration, snapshot.observed, now)
+        ended, again = self._jobs.review(
+            snapshot.declaration, snapshot.observed, now, snapshot.turned
+        )
         if self._forget_alarm is not None:
             self._forget_alarm()
             self._forget_alarm = None
         if again is not None:
             self._forget_alarm = self._clock.alarm(again, lambda: self._reconciler.wake(()))
+        await self._record(ended)
+
+    async def end_shutdown(self, error: str | None) -> None:
+        """Put on record what the orders to shut down came to."""
+        await self._record(self._jobs.end_shutdown(self._clock.now(), error))
+
+    async def _record(self, ended: list[Job]) -> None:
         if ended:
             news, audit = endings(ended)
             rows = Batch(jobs=[job.row for job in ended], audit=audit)
@@ -135,13 +150,26 @@ class Desk:
             self._reconciler.wake(None)
         for job in taken:
             self._jobs.follow(job)
-            about_all = isinstance(job.accepted.wish, _ABOUT_ALL)
+            wish = job.accepted.wish
+            if isinstance(wish, orders.SignalWorkers):
+                self._send_signal(wish, job)
+            if isinstance(wish, orders.Declare):
+                self._owed = None
+            about_all = isinstance(wish, _ABOUT_ALL)
             self._reconciler.wake(None if about_all else job.accepted.names)
 
-    def _send_signal(self, wish: orders.SignalWorkers) -> None:
+    def _send_signal(self, wish: orders.SignalWorkers, job: Job) -> None:
         observed = self._board.snapshot.observed
         for name in wish.names:
-            for slot in observed.of(name):
-                status = observed.slots[slot]
-                if status.state in ALIVE:
-                    self._performer.driver(status.terms).signal(slot, wish.signal)
+            alive = [
+                status
+                for slot in observed.of(name)
+                if (status := observed.slots[slot]).state in ALIVE
+            ]
+            sent = [
+                self._performer.driver(status.terms).signal(status.slot, wish.signal)
+                for status in alive
+            ]
+            error = None if any(sent) else "it has no process that a signal could be sent to"
+            state = str(alive[0].state) if alive else str(State.STOPPED)
+            job.results[name] = Result(name=name, ok=error is None, state=state, error=error)

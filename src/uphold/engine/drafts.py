@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from uphold.core.actions import Action
     from uphold.core.events import Event, Moment, SlotFact
+    from uphold.core.specs import WorkerSpec
 
 
 class Draft:
@@ -45,6 +46,12 @@ class Draft:
     def forgotten(self) -> tuple[str, ...]:
         """The slots that are gone for good."""
         return tuple(self._forgotten)
+
+    def terms_of(self, worker: str) -> WorkerSpec | None:
+        """Give what a worker that may no longer be declared was started under."""
+        for slot in self._observed.of(worker):
+            return self._observed.slots[slot].terms
+        return None
 
     def observed(self) -> Observed:
         """Give what will be known once this is recorded."""

@@ -50,8 +50,12 @@ class Intake:
             await self._ready.wait()
             self._ready.clear()
             waiting, self._waiting = self._waiting, []
-            if waiting:
-                await self._take(waiting, current())
+            try:
+                if waiting:
+                    await self._take(waiting, current())
+            finally:
+                for _, answer in waiting:  # whatever went wrong, nobody waits for ever
+                    answer.cancel()
 
     def close(self) -> None:
         """Refuse whatever has not been looked at."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from uphold.core.names import is_companion
+from uphold.core.orders import ShutDown
 from uphold.core.outcomes import Accepted, Pending, Result, outcome
 from uphold.engine.auditing import audit_entry
 from uphold.engine.ledger import Caused
@@ -71,12 +72,17 @@ class Jobs:
         return self._open.get(job_id)
 
     def review(
-        self, declaration: Declaration, observed: Observed, now: Moment
+        self, declaration: Declaration, observed: Observed, now: Moment, turned: int
     ) -> tuple[list[Job], Instant | None]:
-        """Look at all of them: give those that ended, and when to look again regardless."""
+        """Look at those that have been acted on: give who ended, and when to look again.
+
+        `turned` is the version of the declaration that a whole turn has last gone by.
+        """
         ended: list[Job] = []
         again: Instant | None = None
         for job in tuple(self._open.values()):
+            if job.accepted.version > turned or isinstance(job.accepted.wish, ShutDown):
+                continue
             at = self._look_at(job, declaration, observed, now.mono)
             if len(job.results) == len(job.accepted.names):
                 self._end(job, now)
@@ -84,6 +90,13 @@ class Jobs:
             elif at is not None:
                 again = at if again is None else min(again, at)
         return ended, again
+
+    def end_shutdown(self, now: Moment, error: str | None) -> list[Job]:
+        """End the orders to shut down: only now is it known what they came to."""
+        ended = [job for job in self._open.values() if isinstance(job.accepted.wish, ShutDown)]
+        for job in ended:
+            self._end(job, now, error)
+        return ended
 
     def close(self) -> None:
         """Let go of everybody who still waits."""
@@ -105,10 +118,11 @@ class Jobs:
                 again = verdict.at if again is None else min(again, verdict.at)
         return again
 
-    def _end(self, job: Job, now: Moment) -> None:
+    def _end(self, job: Job, now: Moment, error: str | None = None) -> None:
         del self._open[job.row.id]
         results = tuple(job.results[name] for name in job.accepted.names)
         errors = [f"{result.name}: {result.error}" for result in results if not result.ok]
+        errors += [] if error is None else [error]
         job.row = replace(
             job.row,
             state="failed" if errors else "succeeded",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from uphold.core.statuses import SlotStatus
     from uphold.ports.clocks import Clock
-    from uphold.ports.journals import JobRow, Journal
+    from uphold.ports.journals import AuditEntry, JobRow, Journal
 
 MOST_KEPT: Final = 20_000
 
@@ -142,8 +142,12 @@ def merge_without_news(batches: Iterable[Batch]) -> Batch:
     forgotten: dict[str, None] = {}
     jobs: dict[str, JobRow] = {}
     meta: dict[str, str] = {}
+    audit: list[AuditEntry] = []
+    overrides: dict[str, str | None] = {}
     lost: list[Recorded] = []
     for batch in batches:
+        audit += batch.audit
+        overrides.update(batch.overrides or {})
         for status in batch.slots:
             slots[status.slot] = status
             forgotten.pop(status.slot, None)
@@ -158,6 +162,8 @@ def merge_without_news(batches: Iterable[Batch]) -> Batch:
         slots=tuple(slots.values()),
         forgotten=tuple(forgotten),
         jobs=tuple(jobs.values()),
+        audit=tuple(audit),
+        overrides=overrides,
         meta=meta,
     )
 

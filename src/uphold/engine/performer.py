@@ -44,7 +44,6 @@ class Performer:
         by_driver: dict[int, tuple[Driver, list[Launch]]] = {}
         for launch in launches:
             driver = self.driver(launch.spec)
-            driver.add(launch.spec)
             by_driver.setdefault(id(driver), (driver, []))[1].append(launch)
         for driver, group in by_driver.values():
             self._do(self._start(driver, group), f"start {len(group)}")
@@ -54,10 +53,10 @@ class Performer:
         status = observed.slots[action.slot]
         driver = self.driver(status.terms)
         if isinstance(action, actions.Kill):
-            operation = driver.kill(action.slot)
+            operation = driver.kill(action.slot, generation=status.generation)
         else:
             rule = StopRule() if status.terms is None else status.terms.stop
-            operation = driver.stop(action.slot, rule)
+            operation = driver.stop(action.slot, rule, generation=status.generation)
         work = self._end(operation, action.slot, status.generation)
         self._do(work, f"{type(action).__name__.lower()} {action.slot}")
 
@@ -81,6 +80,8 @@ class Performer:
 
     async def _start(self, driver: Driver, launches: Sequence[Launch]) -> None:
         try:
+            for launch in launches:
+                driver.add(launch.spec)
             if len(launches) == 1:
                 await driver.start(launches[0])
             else:

@@ -59,6 +59,8 @@ class Reconciler:
         self._names: set[str] | None = set()
         self._wakes: list[tuple[float, str]] = []
         self._alarm = asyncio.Event()
+        self.turned = 0
+        """Version of the declaration that the last whole turn went by."""
         self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})
 
     def report(self, fact: SlotFact) -> None:
@@ -98,18 +100,20 @@ class Reconciler:
             for fact, at in facts:
                 draft.absorb(fact, at)
             self._decide(draft, declaration, names, now)
+            if not draft.events:
+                self.turned = declaration.version
+                return observed
+            recorded = self._ledger.number(draft.events)
+            await self._ledger.write(
+                Batch(events=recorded, slots=draft.changed, forgotten=draft.forgotten)
+            )
         except Exception:
             self._facts[:0] = facts
             raise
-        if not draft.events:
-            return observed
-        recorded = self._ledger.number(draft.events)
-        await self._ledger.write(
-            Batch(events=recorded, slots=draft.changed, forgotten=draft.forgotten)
-        )
         known = draft.observed()
         self._believe(known, recorded)
         self._act(draft, known)
+        self.turned = declaration.version
         return known
 
     def _decide(
@@ -118,7 +122,7 @@ class Reconciler:
         look_at = None if names is None else names | self._due(now.mono) | draft.touched
         for _ in range(_MOST_ROUNDS):
             if look_at is not None:
-                look_at = self._with_neighbours(look_at, declaration)
+                look_at = self._with_neighbours(look_at, declaration, draft)
                 if not look_at:
                     return
             known = draft.observed()
@@ -139,15 +143,16 @@ class Reconciler:
             due.add(heapq.heappop(self._wakes)[1])
         return due
 
-    def _with_neighbours(self, names: set[str], declaration: Declaration) -> set[str]:
+    def _with_neighbours(self, names: set[str], declaration: Declaration, draft: Draft) -> set[str]:
         """Add whoever a change of these may affect: what comes after them, what they come after."""
         found = set(names)
         _, after = self._after
         for name in names:
             found.update(after.get(name, ()))
             entry = declaration.workers.get(name)
-            if entry is not None:
-                found.update(other for other, _ in entry.spec.depends_on)
+            spec = draft.terms_of(name) if entry is None else entry.spec
+            if spec is not None:
+                found.update(other for other, _ in spec.depends_on)
         if declaration.closing is not None:  # companions go last, whoever went before
             found.update(name for name in declaration.workers if is_companion(name))
         return found

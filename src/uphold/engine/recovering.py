@@ -10,7 +10,7 @@ from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry, Override
 from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.ports.drivers import Trace
-from uphold.wire.overrides import decode_override
+from uphold.wire.overrides import decode_override, encode_override
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ def recover(
     }
     observed = Observed().with_changes(slots.values(), ())
     return Recovered(
-        declaration=_declaration(memory, companions),
+        declaration=_declaration(memory, companions, overrides.values()),
         observed=observed,
         overrides=overrides,
         traces=tuple(
@@ -68,6 +68,12 @@ def with_overrides(declaration: Declaration, overrides: Mapping[str, Override]) 
     return replace(declaration, workers=MappingProxyType(workers))
 
 
+def without_numbers(text: str) -> str | None:
+    """Keep what an override wants, without the versions of a declaration that was lost."""
+    override = replace(decode_override(text), nudge=0, kick=0, pardon=0)
+    return encode_override(override)
+
+
 def as_recorded(recovered: Recovered) -> Declaration:
     """Declare what the books know, for one purpose: to stop it."""
     entries = {
@@ -80,9 +86,15 @@ def as_recorded(recovered: Recovered) -> Declaration:
     )
 
 
-def _declaration(memory: Memory, companions: Iterable[WorkerSpec]) -> Declaration:
+def _declaration(
+    memory: Memory, companions: Iterable[WorkerSpec], overrides: Iterable[Override]
+) -> Declaration:
+    # Above every number in the books, whatever was lost: an order is never taken for a newer one.
+    numbers = [int(memory.meta.get("declaration_version", "0"))]
+    numbers += [max(status.seen, status.started_seen) for status in memory.slots.values()]
+    numbers += [max(each.nudge, each.kick, each.pardon) for each in overrides]
     return Declaration(
-        version=int(memory.meta.get("declaration_version", "0")),
+        version=max(numbers),
         config_version=int(memory.meta.get("config_version", "0")),
         paused=memory.meta.get("paused") == "1",
         workers=MappingProxyType({spec.name: Entry(spec=spec) for spec in companions}),

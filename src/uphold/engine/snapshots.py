@@ -62,6 +62,8 @@ class Snapshot:
     taken_at: Moment | None = None
     last_reconcile: float = 0.0
     reconcile_count: int = 0
+    turned: int = 0
+    """Version of the declaration that a whole turn has last gone by."""
     last_error: Fault | None = None
 
     @property

@@ -23,10 +23,17 @@ from uphold.engine.bus import Subscription
 from uphold.engine.desk import Desk
 from uphold.engine.drifting import drifted
 from uphold.engine.intake import declaration_meta
+from uphold.engine.jobs import Job
 from uphold.engine.ledger import Ledger
 from uphold.engine.performer import Performer
 from uphold.engine.reconciler import Reconciler
-from uphold.engine.recovering import Recovered, as_recorded, recover, with_overrides
+from uphold.engine.recovering import (
+    Recovered,
+    as_recorded,
+    recover,
+    with_overrides,
+    without_numbers,
+)
 from uphold.engine.telling import news_of, supervisor_note
 from uphold.ports.journals import Batch
 from uphold.ports.logs import Log, NoLog
@@ -36,9 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from uphold.core.events import Event, SlotFact
-    from uphold.core.orders import Refusal
+    from uphold.core.orders import Order
     from uphold.core.specs import WorkerSpec
-    from uphold.engine.jobs import Job
     from uphold.engine.snapshots import Snapshot
     from uphold.ports.clocks import Clock
     from uphold.ports.configs import ConfigSource, Revision
@@ -80,7 +86,7 @@ class Supervisor:
         self._ended: asyncio.Future[int] | None = None
         self._main: asyncio.Task[None] | None = None
         self._mending: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[Job | Refusal] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._applied = 0
         """Version of the configuration whose reconciliation has been told."""
 
@@ -120,7 +126,8 @@ class Supervisor:
         self._ended = self._loop.create_future()
         memory = self._world.journal.recall()
         if not memory.overrides and self._world.remembered:
-            memory = replace(memory, overrides=self._world.remembered)
+            remembered = {n: without_numbers(t) for n, t in self._world.remembered.items()}
+            memory = replace(memory, overrides={n: t for n, t in remembered.items() if t})
         self._introduce(memory)
         for driver in self._world.drivers.values():
             driver.subscribe(self._report)
@@ -165,7 +172,7 @@ class Supervisor:
         return code
 
     async def abandon(self) -> None:
-        """Let go at once, as if killed: workers notice nothing, and no end is recorded."""
+        """Let go at once, without any order: workers notice nothing."""
         if self._main is not None:
             self._main.cancel()
             await asyncio.wait({self._main})
@@ -208,7 +215,7 @@ class Supervisor:
                     group.create_task(self._pulse(), name="pulse"),
                     group.create_task(self._beat(), name="heartbeat"),
                 ]
-                await self._ended
+                await asyncio.shield(self._ended)
                 for loop in loops:
                     loop.cancel()
         except* Exception as group_of:  # noqa: BLE001 - the boundary of our own loops
@@ -261,8 +268,9 @@ class Supervisor:
 
     async def _adopt(self, traces: tuple[Trace, ...]) -> None:
         find_strays = self._world.strays
-        known = self._board.snapshot.observed.slots
-        strays = () if find_strays is None else await find_strays(tuple(known))
+        # Also among slots believed to be at rest: on a full disk the books fall behind.
+        known = tuple(trace.slot for trace in traces)
+        strays = () if find_strays is None else await find_strays(known)
         by_driver: dict[int, tuple[Driver, list[Trace]]] = {}
         for trace in (*traces, *strays):
             driver = self._performer.driver(trace.spec)
@@ -288,6 +296,8 @@ class Supervisor:
     async def _turn(self, *news: Event) -> None:
         version = self._board.declaration.config_version
         await self._reconciler.turn(self._board.snapshot.observed, news)
+        if self._board.snapshot.turned != self._reconciler.turned:
+            self._board.change(turned=self._reconciler.turned)
         if version != self._applied:
             self._applied = version
             await self.tell(supervisor_note("reconciliation.complete", version=version))
@@ -316,6 +326,7 @@ class Supervisor:
             self._board.change(last_error=Fault(code=UNKILLABLE, message=end.error))
             note = supervisor_note("supervisor.shutdown_timeout", error=end.error)
             await self.tell(replace(note, severity="error"))
+        await self.desk.end_shutdown(end.error)
         self._ended.set_result(1 if self._board.snapshot.last_error else 0)
 
     def _end_with_essential(self, cause: str | None) -> None:
@@ -326,7 +337,11 @@ class Supervisor:
         order = self.desk.order(
             orders.ShutDown(), author="supervisor", origin="supervisor", reason=cause
         )
-        self._ending = self._loop.create_task(self.desk.submit(order), name="essential")
+        self._ending = self._loop.create_task(self._end_by(order), name="essential")
+
+    async def _end_by(self, order: Order) -> None:
+        if not isinstance(await self.desk.submit(order), Job):
+            self._ending = None  # it could not be recorded: asked again when it can
 
     async def _pulse(self) -> None:
         """Look at everything once in a while, whatever the events said."""
@@ -356,6 +371,8 @@ class Supervisor:
         while self._ledger.trouble:
             await self._world.clock.sleep(_RETRY_JOURNAL)
             await self._ledger.retry()
+        self.desk.declare_owed()
+        self._reconciler.wake(None)
 
 
 def _missing(memory: Memory) -> tuple[Event, ...]:

@@ -65,19 +65,28 @@ class Operations(Protocol):
         ...
 
     async def start_all(self, launches: Sequence[Launch], deadline: float | None = None) -> None:
-        """Start these slots; each yields Started or StartFailed, whatever happens to the others."""
+        """Start these slots; each yields Started or StartFailed, whatever happens to the others.
+
+        A stop or kill that comes before a slot has begun withdraws it; Gone answers both.
+        """
         ...
 
     async def start(self, launch: Launch, deadline: float | None = None) -> None:
         """Start one slot."""
         ...
 
-    async def stop(self, slot: str, how: StopRule) -> None:
-        """Ask a slot to end; Exited and Gone follow when true. No process: Gone at once."""
+    async def stop(self, slot: str, how: StopRule, *, generation: int = 0) -> None:
+        """Ask a slot to end; Exited and Gone follow when true. No process: Gone at once.
+
+        `generation` is the run that is asked about: no answer is about an older one.
+        """
         ...
 
-    async def kill(self, slot: str) -> None:
-        """End the whole tree; Gone follows, or StopFailed if something survives."""
+    async def kill(self, slot: str, *, generation: int = 0) -> None:
+        """End the whole tree; Gone follows, or StopFailed if something survives.
+
+        `generation` is the run that is asked about: no answer is about an older one.
+        """
         ...
 
     def signal(self, slot: str, signal: str) -> bool:

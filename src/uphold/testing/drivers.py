@@ -146,8 +146,9 @@ class FakeDriver:
             born = self.world.bear(slot, launch.nonce)
             self._facts.tell(Started(slot=slot, generation=generation, identity=born))
 
-    async def stop(self, slot: str, how: StopRule) -> None:
+    async def stop(self, slot: str, how: StopRule, *, generation: int = 0) -> None:
         self.calls.append(("stop", slot))
+        self._asked_about(slot, generation)
         self.signals.append((slot, how.signal))
         if slot in self.world.alive and slot not in self.world.deaf:
             del self.world.alive[slot]
@@ -155,12 +156,13 @@ class FakeDriver:
         if slot not in self.world.alive:
             self._tell_gone(slot)
 
-    async def kill(self, slot: str) -> None:
+    async def kill(self, slot: str, *, generation: int = 0) -> None:
         self.calls.append(("kill", slot))
+        self._asked_about(slot, generation)
         if slot in self.world.immortal and slot in self.world.alive:
             fault = Fault(code="UPH_STOP_UNKILLABLE", message=f"{slot} survives SIGKILL")
-            generation = self._generations.get(slot, 0)
-            self._facts.tell(StopFailed(slot=slot, generation=generation, fault=fault))
+            about = self._generations.get(slot, 0)
+            self._facts.tell(StopFailed(slot=slot, generation=about, fault=fault))
             return
         if self.world.alive.pop(slot, None) is not None:
             self._tell_exit(slot, None, _KILL, left_overs=True)
@@ -219,6 +221,10 @@ class FakeDriver:
             return Fault(code="UPH_START_TIMEOUT", message=f"{slot}: too late"), False
         waiting = self._failures.get(slot)
         return waiting.pop(0) if waiting else (None, False)
+
+    def _asked_about(self, slot: str, generation: int) -> None:
+        if generation > self._generations.get(slot, 0):
+            self._generations[slot] = generation
 
     def _exit(self, code: int | None, signal: int | None) -> Exit:
         return Exit(code=code, signal=signal, at=self._clock.now().wall)

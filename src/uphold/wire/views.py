@@ -39,7 +39,7 @@ def rows(
 
 def worker_rows(name: str, entry: Entry | None, observed: Observed, now: Moment) -> Iterator[Row]:
     """Give the rows of one worker: its declared slots, then any others still known."""
-    declared = () if entry is None else entry.slots()
+    declared = {} if entry is None else dict.fromkeys(entry.slots())
     for slot in declared:
         yield row(entry, observed.slots.get(slot) or SlotStatus(slot=slot), now)
     for slot in observed.of(name):

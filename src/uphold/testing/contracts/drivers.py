@@ -204,6 +204,36 @@ class DriverContract:
 
         play(bench, scene)
 
+    @pytest.mark.accepts("D-12", "E-05")
+    def test_ending_what_does_not_run_answers_for_the_run_asked_about(
+        self, bench: DriverBench
+    ) -> None:
+        async def scene(stage: Play) -> None:
+            await stage.driver.stop("stopped", StopRule(), generation=4)
+            await stage.told(Gone, "stopped", 4)
+            await stage.driver.kill("killed", generation=5)
+            await stage.told(Gone, "killed", 5)
+            assert stage.kinds("stopped") == stage.kinds("killed") == ["Gone"]
+
+        play(bench, scene)
+
+    @pytest.mark.accepts("D-12", "E-05")
+    def test_a_slot_whose_later_starts_failed_is_gone_for_the_last_of_them(
+        self, bench: DriverBench
+    ) -> None:
+        async def scene(stage: Play) -> None:
+            await stage.driver.start(stage.launch("api", 1))
+            await bench.end("api", 1)
+            await stage.told(Exited, "api", 1)
+            await stage.driver.start(stage.launch("api", 2, hopeless=True))
+            await stage.told(StartFailed, "api", 2)
+            await stage.driver.stop("api", StopRule(), generation=2)
+            await stage.told(Gone, "api", 2)
+            await stage.driver.kill("api", generation=3)
+            await stage.told(Gone, "api", 3)
+
+        play(bench, scene)
+
     def test_a_slot_that_ended_by_itself_can_be_stopped(self, bench: DriverBench) -> None:
         async def scene(stage: Play) -> None:
             await stage.driver.start(stage.launch("api"))
