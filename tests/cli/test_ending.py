@@ -142,7 +142,8 @@ def test_one_that_ignores_term_is_killed_and_its_workers_are_stopped(
         "api: stopped",
     ]
     words = json.loads((home / "words.json").read_text())
-    assert words[1:] == ["-I", "-m", "uphold.daemon", "--home", str(home), "--stop-left-overs"]
+    assert words[1:7] == ["-I", "-m", "uphold.daemon", "--home", str(home), "--stop-left-overs"]
+    assert words[7::2] == ["--author", "--label", "--reason"], "whoever asked is handed over"
 
 
 def test_one_that_cannot_be_asked_gets_term_at_once(uphold, begin, hurried, program):

@@ -117,10 +117,8 @@ def test_waiting_on_a_dependency():
     assert short(scenario) == "waits for 'db' to be healthy (it is stopped)"
     assert told(scenario) == (
         "'web' shall run. It is waiting: waits for 'db' to be healthy (it is stopped). "
-        "It starts as soon as that is so ('db' to be healthy (it is starting))."
+        "It starts as soon as that is so."
     )
-    scenario.rises("db")
-    assert told(scenario).endswith("(it is stopped).")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import subprocess
+from contextlib import suppress
 
 import pytest
 
 from drivers.conftest import alive
+from uphold.core.specs import StopRule
 from uphold.host.clock import MachineClock
-from uphold.host.processes.slotlocks import SlotLock, SlotRecord
+from uphold.host.processes.slotlocks import SlotLock, SlotRecord, is_held
 from uphold.host.proctable import boot_id
 from uphold.testing.waiting import eventually
 
@@ -142,3 +146,118 @@ def test_a_removed_lock_file_does_not_let_a_second_run_in(act):
         assert alive(pid)
 
     act(scene)
+
+
+@pytest.mark.accepts("P3", "P5")
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+def test_slots_that_are_ended_while_they_start_are_all_gone(act, ending):
+    """Most launches are accepted but not begun when their end is asked for."""
+
+    async def scene(stage):
+        slots = [f"w{number}" for number in range(60)]
+        starting = asyncio.create_task(
+            stage.driver.start_all([stage.launch(each, "sleep", "1000") for each in slots])
+        )
+        await eventually(lambda: stage.facts)
+        assert not starting.done()
+        if ending == "stop":
+            ends = [stage.driver.stop(each, StopRule(), generation=1) for each in slots]
+        else:
+            ends = [stage.driver.kill(each, generation=1) for each in slots]
+        await asyncio.gather(starting, *ends)
+        for slot in slots:
+            assert (await stage.told("Gone", slot)).generation == 1
+            assert stage.kinds(slot) in (["Gone"], ["Started", "Exited", "Gone"])
+        assert stage.kinds(slots[-1]) == ["Gone"]
+        await eventually(lambda: stage.marked() == [])
+        assert not any(is_held(stage.home.slot_lock(slot)) for slot in slots)
+
+    act(scene)
+
+
+@pytest.mark.accepts("P3", "P5")
+def test_a_start_that_waits_for_its_slot_is_withdrawn_by_a_stop(act):
+    async def scene(stage):
+        lock = SlotLock.take(stage.home.slot_lock("web"))
+        starting = asyncio.create_task(stage.driver.start(stage.launch("web", "sleep", "1000")))
+        await eventually(lambda: stage.driver.scanner.looks)
+        lock.close()
+        await stage.driver.stop("web", StopRule())
+        await starting
+        assert (await stage.told("Gone", "web")).generation == 1
+        assert stage.kinds("web") == ["Gone"]
+        assert stage.marked() == []
+        await stage.driver.start(stage.launch("web", "sleep", "1000", generation=2))
+        assert stage.kinds("web") == ["Gone", "Started"]
+
+    act(scene)
+
+
+@pytest.mark.accepts("P5")
+def test_a_run_that_begins_while_its_slot_is_looked_into_stays_in_sight(act):
+    async def scene(stage):
+        before = stage.launch("web", "sleep", "1000")
+        looking = asyncio.create_task(stage.driver.adopt([stage.trace(before)]))
+        await asyncio.sleep(0)
+        assert stage.facts == []
+        pid = await stage.start("web", "sleep", "1000", generation=2)
+        await looking
+        assert stage.driver.state("web").info["pid"] == pid
+        assert "Gone" not in stage.kinds("web")
+        await stage.driver.stop("web", StopRule(), generation=2)
+        await stage.told("Gone", "web")
+        assert stage.marked() == []
+
+    act(scene)
+
+
+def test_refused_starts_keep_no_descriptor(act):
+    """A recorded process that has ended, but is not yet let go, is held for a moment in each try."""
+
+    async def scene(stage):
+        await leave_a_zombie(stage)
+        lock = SlotLock.take(stage.home.slot_lock("web"))
+        base = held_processes()
+        deadline = MachineClock().now().mono + 0.3
+        launch = stage.launch("web", "sleep", "1000", generation=2)
+        await stage.driver.start(launch, deadline)
+        assert stage.kinds("web") == ["StartFailed"]
+        assert held_processes() == base
+        lock.close()
+
+    act(scene)
+
+
+def test_an_adoption_that_finds_another_process_keeps_only_that_one(act):
+    async def scene(stage):
+        ended = await leave_a_zombie(stage)
+        pid = await stage.start("web", "sleep", "1000", generation=2)
+        nonce = stage.seen("Started", "web").identity.nonce
+        await stage.next_supervisor()
+        SlotLock(stage.home.slot_lock("web"), -1).write(SlotRecord(2, nonce, boot_id()))
+        base = held_processes()
+        launch = stage.launch("web", "sleep", "1000", generation=1)
+        await stage.driver.adopt([stage.trace(launch, ended)])
+        assert (await stage.told("Adopted", "web")).identity.pid == pid
+        assert held_processes() == base + 1
+
+    act(scene)
+
+
+async def leave_a_zombie(stage):
+    """Let a recorded run end while no driver waits for it."""
+    pid = await stage.start("web", "sleep", "1000")
+    identity = stage.seen("Started", "web").identity
+    await stage.next_supervisor()
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return identity
+
+
+def held_processes():
+    """Count our descriptors of processes."""
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # that of the listing itself
+            links.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sum("pidfd" in link for link in links)

@@ -120,3 +120,16 @@ def test_plan_without_a_supervisor_shows_what_a_start_would_do(site):
     changes = site.ok("plan", "--json").json["changes"]
     assert {each["name"]: each["action"] for each in changes} == {"a": "start", "off": "none"}
     assert not site.home.exists()
+
+
+def test_a_refused_file_is_seen_in_status_until_it_is_mended(site):
+    site.workers(a="exec sleep 1000")
+    site.ok("start")
+    good = site.config.read_text()
+    site.write(good + "[workers.b]\ncomand = 'x'\n")
+    eventually(lambda: site.status()["supervisor"]["last_error"])
+    fault = site.status()["supervisor"]["last_error"]
+    assert fault["code"] == "UPH_CONFIG_INVALID"
+    assert "command" in fault["message"]
+    site.write(good)
+    eventually(lambda: site.status()["supervisor"]["last_error"] is None)

@@ -344,3 +344,35 @@ def test_output_of_a_worker_that_comes_and_goes_with_the_file_is_kept(site):
         site.workers(web="exec sleep 1000")
         site.ok("reload")
         eventually(lambda: "late" not in {row["slot"] for row in site.status()["workers"]})
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_commands_work_with_closed_streams(site, closed):
+    site.workers(web="exec sleep 1000")
+    for verb in ("start", "status", "stop"):
+        done = subprocess.run(
+            ["sh", "-c", f"{sys.executable} -m uphold -c {site.config} {verb} {closed}"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done
+        assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_answer_that_cannot_be_written_says_so_and_leaves_no_crash_file(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    for words in ("status", "status --json"):
+        done = subprocess.run(
+            ["sh", "-c", f"{sys.executable} -m uphold -c {site.config} {words} > /dev/full"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "cannot write the answer" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list((site.home / "logs").glob("crash-*"))

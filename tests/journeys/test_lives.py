@@ -283,3 +283,20 @@ def test_nobody_but_the_supervisor_writes_its_files(site):
         assert [(path.stat().st_ino, path.read_bytes()) for path in watched] == before
     finally:
         os.kill(supervisor, signal.SIGCONT)
+
+
+@pytest.mark.accepts("P10")
+def test_a_stop_without_a_supervisor_is_audited_with_its_label(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    site.kill_supervisor()
+    site.ok("stop", "--label", "rescue", "--reason", "it died")
+    lines = [json.loads(line) for line in site.ok("audit", "--json", "-n", "50").out.splitlines()]
+    assert [line["action"] for line in lines if line["label"] == "rescue"] == ["shutdown"]
+    site.ok("audit", "verify")
+
+
+def test_start_says_which_workers_failed_at_once(site):
+    site.workers(good="exec sleep 1000", bad={"command": ["no-such-program-here"]})
+    answer = site.ok("start")
+    assert "bad" in answer.err

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uphold.cli.launching import spawn_supervisor, wait_until_ready
 from uphold.cli.owners import owner_of
 from uphold.cli.places import require_config
-from uphold.cli.speaking import notice, print_document, say
+from uphold.cli.speaking import notice, print_document, say, warn
 from uphold.core.texts import printable
 from uphold.errors import AlreadyRunning
 
@@ -60,3 +60,7 @@ def tell_started(args: argparse.Namespace, place: Place, told: dict[str, Any]) -
         )
     else:
         say(args, f"supervisor {state} (pid {told['pid']}), home {printable(place.home)}")
+    failed = told.get("failed") or ()
+    if failed:
+        some = ", ".join(map(printable, failed[:5])) + (" ..." if len(failed) > 5 else "")
+        warn(args, f"{len(failed)} failed and stay down: {some}. See: uphold status")

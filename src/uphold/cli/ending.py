@@ -181,7 +181,9 @@ _REFUSALS: Final = frozenset({"UPH_HOME_DENIED", "UPH_ORDER_REFUSED", "UPH_USAGE
 
 
 def _take_over(args: argparse.Namespace, place: Place) -> tuple[dict[str, Any], ...]:
-    told = stop_left_overs(place.home)
+    told = stop_left_overs(
+        place.home, author=author(), label=args.label or "", reason=args.reason or ""
+    )
     results = tuple(dict(each) for each in told.get("results") or ())
     if results:
         warn(args, "without their supervisor, the recorded workers were stopped from here.")

@@ -93,13 +93,16 @@ def wait_until_ready(
     return dict(told)
 
 
-def stop_left_overs(home: str) -> dict[str, Any]:
+def stop_left_overs(home: str, **authorship: str) -> dict[str, Any]:
     """Have the workers of a dead supervisor stopped, verified, by a helper that takes the lock."""
     prepare_home(home)
     reading, writing = os.pipe()
     try:
         pid = _spawn(
-            ["--home", home, "--stop-left-overs"],
+            [
+                *("--home", home, "--stop-left-overs"),
+                *(word for key, text in authorship.items() for word in (f"--{key}", text)),
+            ],
             output=f"{home}/logs/{DAEMON_OUTPUT}",
             passed=writing,
             session=True,

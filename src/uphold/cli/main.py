@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from uphold.errors import EXIT_FAILED, UpholdError
+from uphold.errors import EXIT_FAILED, EXIT_NOT_PERMITTED, UpholdError
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +18,7 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_PIPE_CLOSED: Final = 141
 """What a shell reports for a program that SIGPIPE ended; `head` closing early is no mistake."""
 
+_OUTPUT_LOST: Final = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 _MANY_OBJECTS: Final = 100_000
 
 
@@ -24,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and tell its exit code; as a program of its own, end with it."""
     if argv is not None:
         return run_command(argv)
+    _fill_closed_streams()
     # A command is over before tidying up pays: objects are not searched for cycles meanwhile
     # (2 ms of 50), and the interpreter is not taken apart at the end (6 ms).
     gc.set_threshold(_MANY_OBJECTS)
@@ -33,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
     except BrokenPipeError:
         code = EXIT_PIPE_CLOSED
+    except OSError:
+        code = code or EXIT_FAILED  # said already, where it could be
     os._exit(code)
 
 
@@ -54,6 +59,12 @@ def run_command(words: Sequence[str]) -> int:
     except BrokenPipeError:
         _discard_output()
         return EXIT_PIPE_CLOSED
+    except PermissionError as error:
+        return _report(_denied(error), as_json=as_json)
+    except OSError as error:
+        if error.filename is None and error.errno in _OUTPUT_LOST:
+            return _report(_unwritten(error), as_json=False)
+        return _report(_unexpected(error, args), as_json=as_json)
     except SystemExit as leaving:
         # Only argparse leaves this way, after --help and --version.
         return leaving.code if isinstance(leaving.code, int) else 0
@@ -67,9 +78,35 @@ def _report(error: UpholdError, *, as_json: bool) -> int:
 
     try:
         report_error(error, as_json=as_json)
-    except BrokenPipeError:
+    except OSError:
         _discard_output()
     return error.exit_code
+
+
+def _denied(error: PermissionError) -> UpholdError:
+    return UpholdError(
+        f"cannot use {error.filename}: {error.strerror}.",
+        code="UPH_HOME_DENIED",
+        remedy="Run this as the user who owns the home, or choose another with --home.",
+        exit_code=EXIT_NOT_PERMITTED,
+    )
+
+
+def _unwritten(error: OSError) -> UpholdError:
+    _discard_output()
+    return UpholdError(
+        f"cannot write the answer: {error.strerror}.",
+        code="UPH_OUTPUT_LOST",
+        remedy="What was asked for may have been done; `uphold status` shows how things stand.",
+    )
+
+
+def _fill_closed_streams() -> None:
+    """Give closed descriptors a meaning: cron and daemons start programs without them."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _unexpected(error: Exception, args: argparse.Namespace | None) -> UpholdError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.absorbing import duration_text
-from uphold.core.dependencies import unmet
 from uphold.core.restarts import due, exhausted
 from uphold.core.specs import Instant
 from uphold.core.statuses import Admin, SlotStatus, State
@@ -92,7 +91,7 @@ def explain(name: str, declaration: Declaration, observed: Observed, now: Instan
     for slot in slots:
         status = observed.slots.get(slot) or SlotStatus(slot=slot)
         parts.append(_seen(slot, entry, status, now, single=len(slots) == 1))
-        parts.append(_next(entry, status, declaration, observed, now))
+        parts.append(_next(entry, status, now))
     if declaration.paused:
         parts.append("The supervisor itself is paused, so nothing is acted on: uphold resume.")
     return " ".join(part for part in parts if part)
@@ -127,8 +126,6 @@ def _seen(slot: str, entry: Entry | None, status: SlotStatus, now: Instant, *, s
 def _next(
     entry: Entry | None,
     status: SlotStatus,
-    declaration: Declaration,
-    observed: Observed,
     now: Instant,
 ) -> str:
     if entry is None or not entry.wanted:
@@ -149,8 +146,7 @@ def _next(
                 f"uphold start {name} (or reset {name}); its output: uphold logs {name}."
             )
         case State.WAITING:
-            missing = unmet(entry, declaration, observed)
-            return f"It starts as soon as that is so ({missing})." if missing else ""
+            return "It starts as soon as that is so."
         case State.EXITED:
             return f"The rule restart = {spec.restart} wants no other run after this end."
         case State.RUNNING:

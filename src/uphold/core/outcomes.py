@@ -57,7 +57,7 @@ def outcome(
             name=name,
             ok=False,
             state=_summary(entry, observed),
-            error="accepted, but the supervisor is paused: it acts after `uphold resume`",
+            error="the supervisor is paused: the order is acted on after `uphold resume`",
         )
     declared = frozenset(entry.slots())
     extra = [slot for slot in observed.of(name) if slot not in declared]

@@ -15,7 +15,7 @@ def main(words: list[str]) -> int:
 
     home = Home(flags["home"])
     if "stop-left-overs" in flags:
-        return _stop_left_overs(home)
+        return _stop_left_overs(home, flags)
     return _serve(home, flags)
 
 
@@ -48,7 +48,7 @@ def _serve(home: object, flags: dict[str, str]) -> int:
         return error.exit_code
 
 
-def _stop_left_overs(home: object) -> int:
+def _stop_left_overs(home: object, flags: dict[str, str]) -> int:
     import asyncio  # noqa: PLC0415
     import json  # noqa: PLC0415
 
@@ -61,7 +61,14 @@ def _stop_left_overs(home: object) -> int:
     assert isinstance(home, Home)
     birth()
     try:
-        told = asyncio.run(stop_left_overs(home))
+        told = asyncio.run(
+            stop_left_overs(
+                home,
+                author=flags.get("author") or "unknown",
+                label=flags.get("label") or None,
+                reason=flags.get("reason") or "",
+            )
+        )
     except UpholdError as error:
         sys.stdout.write(json.dumps({"error": error_view(error)}) + "\n")
         return error.exit_code

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from uphold.core.orders import Order, ShutDown, order_id
 from uphold.core.specs import Kind, Settings, SupervisorSpec
 from uphold.core.statuses import ALIVE, SlotStatus
 from uphold.daemon.narrating import BookLog
 from uphold.daemon.serving import prepare
 from uphold.drivers.process import ProcessDriver
+from uphold.engine.auditing import audit_entry
 from uphold.engine.supervisor import Supervisor, Surroundings
+from uphold.errors import StoreUnavailable
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import open_journal
+from uphold.ports.journals import Batch
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -43,9 +48,21 @@ class _Nothing:
         del listener
 
 
-async def stop_left_overs(home: Home) -> dict[str, object]:
-    """End every recorded slot and say what became of each."""
+async def stop_left_overs(
+    home: Home, *, author: str, label: str | None, reason: str
+) -> dict[str, object]:
+    """End every recorded slot and say what became of each; who asked is audited first."""
     clock = MachineClock()
+    wall = clock.now().wall
+    order = Order(
+        id=order_id(wall, secrets.randbelow(36**4)),
+        wish=ShutDown(),
+        author=author,
+        origin="cli",
+        at=wall,
+        reason=reason,
+        label=label,
+    )
     prepare(home)
     last = read_owner(home).owner
     owner = Owner.this_process(
@@ -55,12 +72,12 @@ async def stop_left_overs(home: Home) -> dict[str, object]:
     )
     lock = HomeLock.take(home, owner)
     try:
-        return await _stop(home, clock, owner)
+        return await _stop(home, clock, owner, order)
     finally:
         lock.release(clock.now().wall)
 
 
-async def _stop(home: Home, clock: MachineClock, owner: Owner) -> dict[str, object]:
+async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> dict[str, object]:
     journal, _ = open_journal(
         home.journal,
         boot_id=boot_id(),
@@ -85,6 +102,8 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner) -> dict[str, obje
         ),
     )
     try:
+        with suppress(StoreUnavailable):  # a full disk must not keep anybody from ending workers
+            await journal.append(Batch(audit=[audit_entry(order, ())], durable=True))
         await supervisor.start(only_to_stop=True)
         running = [
             slot
@@ -98,7 +117,7 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner) -> dict[str, obje
     finally:
         await journal.close()
         book.close()
-    return {"ok": code == 0, "results": results}
+    return {"ok": code == 0, "job_id": order.id, "results": results}
 
 
 def _result(slot: str, status: SlotStatus | None) -> dict[str, object]:

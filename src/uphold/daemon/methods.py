@@ -13,6 +13,7 @@ from uphold.core.events import Note
 from uphold.core.explaining import explain
 from uphold.core.names import is_label, worker_of
 from uphold.core.orders import Refusal
+from uphold.core.statuses import Fault
 from uphold.core.times import utc_or_none
 from uphold.engine.bus import gap
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
@@ -288,8 +289,11 @@ class Methods:
 async def reload(config: FileConfig, supervisor: Supervisor) -> Settings:
     """Read the file again; if it is wrong, put that on record, raise it and keep the old one."""
     try:
-        return await asyncio.to_thread(config.reload)
+        settings = await asyncio.to_thread(config.reload)
     except ConfigInvalid as error:
+        more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        first = f"the file is refused and the old one stays in force: {error.problems[0]}{more}"
+        supervisor.complain(Fault(code=error.code, message=first))
         await supervisor.tell(
             Note(
                 type="config.refused",
@@ -300,6 +304,8 @@ async def reload(config: FileConfig, supervisor: Supervisor) -> Settings:
             )
         )
         raise
+    supervisor.complain(None)
+    return settings
 
 
 def wish_of(params: Mapping[str, Any]) -> Wish:

@@ -24,6 +24,7 @@ from uphold.control.server import ControlServer, error_view
 from uphold.core import orders
 from uphold.core.events import Note
 from uphold.core.specs import Kind
+from uphold.core.statuses import State
 from uphold.core.times import utc_text
 from uphold.daemon.companions import PumpLink, pump_spec
 from uphold.daemon.methods import Methods, reload
@@ -204,7 +205,7 @@ async def _serve_owned(
             task.add_done_callback(partial(_report_failure, log))
         _listen_to_signals(supervisor, config)
         await supervisor.settled(_FIRST_STARTS)
-        _say_ready(launch.ready_fd, owner.pid)
+        _say_ready(launch.ready_fd, owner.pid, supervisor)
         code = await supervisor.wait()
         for task in helpers:
             task.cancel()
@@ -325,9 +326,11 @@ def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
     loop.add_signal_handler(signal.SIGHUP, lambda: begin(_reload(config, supervisor)))
 
 
-def _say_ready(descriptor: int | None, pid: int) -> None:
+def _say_ready(descriptor: int | None, pid: int, supervisor: Supervisor) -> None:
     if descriptor is not None:
-        _say(descriptor, {"ready": True, "pid": pid})
+        slots = supervisor.snapshot().observed.slots.values()
+        failed = [status.slot for status in slots if status.state is State.FAILED]
+        _say(descriptor, {"ready": True, "pid": pid, "failed": failed})
 
 
 def say_error(descriptor: int | None, error: UpholdError) -> None:

@@ -11,9 +11,14 @@ if TYPE_CHECKING:
 
 
 def audit_entry(
-    order: Order, names: tuple[str, ...], *, refused: str | None = None, outcome: str | None = None
+    order: Order,
+    names: tuple[str, ...],
+    *,
+    refused: str | None = None,
+    outcome: str | None = None,
+    at: float | None = None,
 ) -> AuditEntry:
-    """Make the line of the audit for an order, its refusal, or its outcome."""
+    """Make the line of the audit for an order, its refusal, or (later) its outcome."""
     ending = "refused" if refused is not None else outcome
     details: dict[str, object] = {"origin": order.origin, "reason": order.reason}
     if refused is not None:
@@ -27,6 +32,6 @@ def audit_entry(
         target_type="worker" if names else "supervisor",
         target_id=names[0] if len(names) == 1 else ("*" if names else "supervisor"),
         label=order.label,
-        at=order.at,
+        at=order.at if at is None else at,
         details=details,
     )

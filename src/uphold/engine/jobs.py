@@ -137,7 +137,10 @@ class Jobs:
 def endings(jobs: list[Job]) -> tuple[list[Caused], list[AuditEntry]]:
     """Tell how these orders ended: to whoever listens, and to the audit."""
     news = [Caused(_note(job), job.order.id) for job in jobs]
-    audit = [audit_entry(job.order, job.accepted.names, outcome=job.row.state) for job in jobs]
+    audit = [
+        audit_entry(job.order, job.accepted.names, outcome=job.row.state, at=job.row.finished_at)
+        for job in jobs
+    ]
     return news, audit
 
 

@@ -87,6 +87,7 @@ class Supervisor:
         self._main: asyncio.Task[None] | None = None
         self._mending: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._complaint: Fault | None = None
         self._applied = 0
         """Version of the configuration whose reconciliation has been told."""
 
@@ -104,9 +105,14 @@ class Supervisor:
         if self._board.snapshot.last_error is not None:
             return self._board.snapshot.last_error
         unwritable = self._ledger.trouble
-        if unwritable is None:
-            return None
-        return Fault(code="UPH_JOURNAL_UNAVAILABLE", message=unwritable)
+        if unwritable is not None:
+            return Fault(code="UPH_JOURNAL_UNAVAILABLE", message=unwritable)
+        return self._complaint
+
+    def complain(self, fault: Fault | None) -> None:
+        """Show something that is wrong around the supervisor, until it is taken back."""
+        self._complaint = fault
+        self._board.change()
 
     @property
     def last_seq(self) -> int:

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from uphold.errors import HostFailure
+from uphold.errors import EXIT_NOT_PERMITTED, HostFailure
 
 _TEMP_SUFFIX: Final = ".tmp"
 _turn: Final = count()
@@ -76,8 +76,16 @@ def sync_folder(folder: Path) -> None:
 def make_private_folder(path: Path) -> None:
     """Make a folder only we can enter, or make sure that it is one; HostFailure if it cannot be."""
     _refuse_open_parent(path)
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
+    try:
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+    except OSError as cause:
+        raise HostFailure(
+            f"cannot make the folder {path}: {cause.strerror}.",
+            code="UPH_HOME_DENIED",
+            remedy="Run this as somebody who may write there, or choose another --home.",
+            exit_code=EXIT_NOT_PERMITTED,
+        ) from cause
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as cause:

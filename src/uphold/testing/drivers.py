@@ -63,6 +63,8 @@ class FakeDriver:
         self._generations: dict[str, int] = {}
         self._failures: dict[str, list[tuple[Fault, bool]]] = {}
         self._hanging: dict[str, asyncio.Event] = {}
+        self._accepted: dict[str, int] = {}
+        """Hanging starts that nobody has withdrawn, by generation."""
 
     def successor(self) -> FakeDriver:
         """Give the driver of the next supervisor, in the same world."""
@@ -132,7 +134,10 @@ class FakeDriver:
         self.calls.append(("start", launch.slot))
         slot, generation = launch.slot, launch.generation
         if slot in self._hanging:
+            self._accepted[slot] = generation
             await self._hanging[slot].wait()
+            if self._accepted.pop(slot, None) is None:
+                return  # withdrawn meanwhile
         fault, hopeless = self._next_failure(slot, deadline)
         if fault is not None:
             fact = StartFailed(slot=slot, generation=generation, fault=fault, hopeless=hopeless)
@@ -223,8 +228,10 @@ class FakeDriver:
         return waiting.pop(0) if waiting else (None, False)
 
     def _asked_about(self, slot: str, generation: int) -> None:
-        if generation > self._generations.get(slot, 0):
-            self._generations[slot] = generation
+        """Note the run that is to end; a start of it that hangs is withdrawn."""
+        about = max(generation, self._accepted.pop(slot, 0))
+        if about > self._generations.get(slot, 0):
+            self._generations[slot] = about
 
     def _exit(self, code: int | None, signal: int | None) -> Exit:
         return Exit(code=code, signal=signal, at=self._clock.now().wall)
