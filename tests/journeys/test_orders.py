@@ -229,3 +229,48 @@ def test_disabled_and_quarantined_workers_are_known_and_never_run(site):
     assert slots(site)["odd"]["state"] == "running"
     site.ok("quarantine", "odd")
     assert slots(site)["odd"]["state"] == "stopped"
+
+
+@pytest.mark.accepts("P3")
+def test_a_failed_worker_can_be_stopped_and_the_supervisor_still_ends(site):
+    site.workers(
+        bad={"command": ["no-such-program-here"]},
+        flappy={"command": "exit 1", "shell": True, "max_restarts": 0},
+        good="exec sleep 1000",
+    )
+    site.ok("start")
+    site.until("bad", state="failed")
+    site.until("flappy", state="failed")
+    site.ok("stop", "bad", "flappy")
+    assert {s: r["state"] for s, r in slots(site).items()} == {
+        "bad": "stopped",
+        "flappy": "stopped",
+        "good": "running",
+    }
+    site.ok("stop")
+    assert site.processes() == []
+
+
+def test_a_stop_in_the_middle_of_many_starts_leaves_nothing(site):
+    site.workers(**{f"w{i}": "exec sleep 1000" for i in range(80)})
+    site.ok("start", "--no-wait")
+    eventually(lambda: site.run("status").code != 3)
+    site.ok("stop")
+    assert site.processes() == []
+
+
+def test_a_job_whose_supervisor_died_does_not_stay_running_for_ever(site):
+    deaf = {"command": "trap '' TERM; while :; do sleep 1; done", "shell": True}
+    site.workers(deaf={**deaf, "stop": {"grace": "10m"}})
+    site.ok("start")
+    job = site.ok("stop", "deaf", "--no-wait", "--json").json["job_id"]
+    site.until("deaf", state="stopping")
+    site.kill_supervisor()
+    site.ok("start")
+    rows = [json.loads(line) for line in site.ok("jobs", "--json", "-n", "50").out.splitlines()]
+    (row,) = [row for row in rows if row["job_id"] == job]
+    assert row["state"] == "failed"
+    assert "interrupted" in row["last_error"]
+    assert site.worker("deaf")["state"] == "stopping", "the order itself stands"
+    os.kill(site.worker("deaf")["pid"], signal.SIGKILL)
+    site.until("deaf", state="stopped")

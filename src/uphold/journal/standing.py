@@ -56,6 +56,7 @@ def prepare(connection: sqlite3.Connection, *, owner: Owner, boot_id: str, now: 
         marks = ((BOOT, boot_id), (CLEAN, "0"), (SUPERVISOR, owner.id))
         connection.executemany(SET_META, marks)
         _introduce(connection, owner, utc_text(now))
+        _end_interrupted(connection, utc_text(now))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -112,6 +113,16 @@ def _skip(connection: sqlite3.Connection, meta: dict[str, str], last_seq: int) -
     connection.executemany(SET_META, ((GAP, gap), (SEQ_FLOOR, str(floor))))
     connection.execute("UPDATE slots_t SET generation = generation + ?", (GENERATION_SKIP,))
     return floor
+
+
+def _end_interrupted(connection: sqlite3.Connection, at: str) -> None:
+    """Say of jobs that nobody follows any more what became of them: nobody knows."""
+    connection.execute(
+        "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error ="
+        " 'interrupted: the supervisor ended first; the order itself stands'"
+        " WHERE state IN ('queued', 'running')",
+        (at, at),
+    )
 
 
 def _introduce(connection: sqlite3.Connection, owner: Owner, at: str) -> None:
