@@ -300,3 +300,25 @@ def test_start_says_which_workers_failed_at_once(site):
     site.workers(good="exec sleep 1000", bad={"command": ["no-such-program-here"]})
     answer = site.ok("start")
     assert "bad" in answer.err
+
+
+@pytest.mark.accepts("P6", "D-39")
+def test_an_adopted_worker_that_dies_is_not_shown_as_running_and_comes_back(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    pid = site.worker("web")["pid"]
+    site.kill_supervisor()
+    site.ok("start")
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: is_gone(pid))
+    eventually(
+        lambda: (site.worker("web")["state"], site.worker("web")["pid"]) != ("running", pid), 2
+    )
+    row = eventually(lambda: (r := site.worker("web"))["state"] == "running" and r)
+    assert row["pid"] != pid
+    assert row["restarts"] == 1
+    history = [
+        json.loads(line) for line in site.ok("events", "web", "--json", "-n", "50").out.splitlines()
+    ]
+    exits = [e["payload"]["exit"] for e in history if e["payload"].get("exit")]
+    assert {"code": None, "signal": 9} in [{k: x[k] for k in ("code", "signal")} for x in exits]

@@ -7,6 +7,7 @@ is left is begun here and done by the `Emptier`.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Exited, Gone
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _EXIT_PATIENCE: Final = 3.0
 """How long process 1 may take to let go of an adopted process, whose exit is known only then."""
 _STOP_PATIENCE: Final = 0.3
-"""The same when its end was asked for: who waits for a stop cares less about the exit code."""
+"""How long its end itself may stay untold for that; and all the time there is in a stop."""
 _FIRST_STEP: Final = 0.005
 _LONGEST_STEP: Final = 0.05
 _WATCH_STEP: Final = 0.2
@@ -120,8 +121,18 @@ class Watch:
             self._exited(run, ending)
 
     async def _learn_exit(self, run: Run, process: Process) -> None:
-        patience = _STOP_PATIENCE if run.stopping else _EXIT_PATIENCE
-        self._exited(run, await self.exit_of(process, patience))
+        ending = await self.exit_of(process, _STOP_PATIENCE)
+        if run.stopping or ending != Ending():
+            self._exited(run, ending)
+            return
+        # That it has ended is told now, how it ended as soon as process 1 lets us know.
+        unknown = Exit(code=None, signal=None, at=self._clock.now().wall)
+        self._facts.tell(
+            Exited(slot=run.slot, generation=run.generation, exit=unknown, left_overs=True)
+        )
+        ending = await self.exit_of(process, _EXIT_PATIENCE)
+        run.exit = replace(unknown, code=ending.code, signal=ending.signal)
+        self.empty(run)
 
     async def _look_until_ended(self, run: Run, process: Process) -> None:
         while process.alive():
