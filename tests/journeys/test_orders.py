@@ -274,3 +274,25 @@ def test_a_job_whose_supervisor_died_does_not_stay_running_for_ever(site):
     assert site.worker("deaf")["state"] == "stopping", "the order itself stands"
     os.kill(site.worker("deaf")["pid"], signal.SIGKILL)
     site.until("deaf", state="stopped")
+
+
+@pytest.mark.accepts("E-18", "M-07")
+def test_show_tells_everything_and_hides_secrets_by_their_names(site):
+    site.workers(
+        web={
+            "command": "exec sleep 1000",
+            "shell": True,
+            "environment": {"LEVEL": "info", "API_TOKEN": "abc"},
+        }
+    )
+    site.ok("start")
+    worker = site.ok("show", "web", "--json").json["worker"]
+    for key in (
+        "config enabled quarantined connected connection_info last_seen tool_count "
+        "desired_version last_reconcile reconcile_count"
+    ).split():
+        assert key in worker
+    environment = worker["config"]["environment"]
+    assert environment["LEVEL"] == "info"
+    assert environment["API_TOKEN"] != "abc"
+    assert environment["SITE_TOKEN"] != "", "and the canary is looked for in every output"

@@ -110,3 +110,21 @@ def test_an_order_in_force_is_named_with_its_author():
     scenario.at(3).happens(Gone(slot="web", generation=1, proof="seen"))
     (row,) = shown(scenario)
     assert (row["admin"], row["why"]) == ("paused", "paused by ann")
+
+
+def test_tables_of_a_spec_are_shown_as_tables():
+    from uphold.core.specs import Need
+    from uphold.wire.views import spec_view
+
+    spec = WorkerSpec(
+        name="web",
+        command=("x",),
+        environment=(("LEVEL", "info"),),
+        labels=(("tier", "front"),),
+        depends_on=(("db", Need.STARTED),),
+    )
+    view = spec_view(spec)
+    assert view["environment"] == {"LEVEL": "info"}
+    assert view["labels"] == {"tier": "front"}
+    assert view["depends_on"] == {"db": "started"}
+    assert view["stop"]["grace"] == 30.0

@@ -19,7 +19,7 @@ from uphold.engine.bus import gap
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
-from uphold.wire.views import change_view, plain, rows, worker_rows
+from uphold.wire.views import change_view, plain, rows, spec_view, worker_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -136,7 +136,7 @@ class Methods:
         if entry is not None:
             record = snapshot.record(entry)
             worker |= {
-                "config": plain(entry.spec),
+                "config": spec_view(entry.spec),
                 "enabled": record.enabled,
                 "quarantined": record.quarantined,
                 "connected": record.connected,
@@ -145,7 +145,8 @@ class Methods:
                     for row in slots
                     if row["pid"] is not None
                 ],
-                "last_seen": utc_or_none(record.last_seen),
+                "last_seen": max((str(row["last_health_at"] or "") for row in slots), default="")
+                or None,
                 "tool_count": record.tool_count,
                 "desired_version": record.desired_version,
                 "last_reconcile": utc_or_none(record.last_reconcile),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from uphold.core.changes import Change
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.events import Moment
+    from uphold.core.specs import WorkerSpec
 
     Row = dict[str, object]
+
+
+_TABLES: Final = ("environment", "labels", "depends_on")
 
 
 def rows(
@@ -82,6 +86,14 @@ def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
 def plain(value: object) -> Any:
     """Turn a frozen value of ours into plain mappings and lists."""
     return msgspec.to_builtins(value)
+
+
+def spec_view(spec: WorkerSpec) -> Row:
+    """Show declared terms with tables as tables: names lead to values, and give away secrets."""
+    view: Row = plain(spec)
+    for key in _TABLES:
+        view[key] = dict(getattr(spec, key))
+    return view
 
 
 def change_view(change: Change) -> Row:
