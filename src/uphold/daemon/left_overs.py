@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -16,6 +15,7 @@ from uphold.drivers.process import ProcessDriver
 from uphold.engine.auditing import audit_entry
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import StoreUnavailable
+from uphold.host.chance import any_number, new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
@@ -55,7 +55,7 @@ async def stop_left_overs(
     clock = MachineClock()
     wall = clock.now().wall
     order = Order(
-        id=order_id(wall, secrets.randbelow(36**4)),
+        id=order_id(wall, any_number()),
         wish=ShutDown(),
         author=author,
         origin="cli",
@@ -95,7 +95,7 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> 
             clock=clock,
             journal=journal,
             drivers={Kind.PROCESS: driver},
-            new_nonce=lambda: secrets.token_hex(16),
+            new_nonce=new_nonce,
             log=log,
             boot_id=boot_id(),
             strays=driver.find_strays,

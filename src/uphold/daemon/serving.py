@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import signal
 import sys
 from contextlib import AsyncExitStack, suppress
@@ -33,6 +32,7 @@ from uphold.daemon.narrating import BookLog, narrate
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import AlreadyRunning, ConfigInvalid, StoreUnavailable, UpholdError
+from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
 from uphold.host.locks import HomeLock, Owner, Standing, read_owner
@@ -150,7 +150,7 @@ async def _serve_owned(
                 clock=clock,
                 journal=journal,
                 drivers={Kind.PROCESS: driver},
-                new_nonce=lambda: secrets.token_hex(16),
+                new_nonce=new_nonce,
                 log=log,
                 boot_id=boot_id(),
                 companions=(pump_spec(home),),
