@@ -138,10 +138,13 @@ class HomeLock:
             file = os.open(self._home.lock, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
         except OSError:
             return False  # the home itself is gone or replaced: that is not ours to mend
-        if not _locked(file):
+        try:
+            if not _locked(file):
+                raise BlockingIOError
+            _write(file, self._owner, None)
+        except OSError:
             os.close(file)
-            return False
-        _write(file, self._owner, None)
+            return False  # a full disk, or somebody probing: it is tried again
         os.close(old)
         self._descriptors = (folder, file)
         return True
