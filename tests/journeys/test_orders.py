@@ -296,3 +296,15 @@ def test_show_tells_everything_and_hides_secrets_by_their_names(site):
     assert environment["LEVEL"] == "info"
     assert environment["API_TOKEN"] != "abc"
     assert environment["SITE_TOKEN"] != "", "and the canary is looked for in every output"
+
+
+def test_without_a_supervisor_orders_in_force_are_still_told(site):
+    site.workers(a="exec sleep 1000", b="exec sleep 1000")
+    site.ok("start")
+    site.ok("pause", "a")
+    site.ok("stop", "b")
+    site.ok("stop")
+    assert "paused by" in site.ok("why", "a").out
+    seen = {row["slot"]: row for row in site.run("status", "--json").json["workers"]}
+    assert seen["a"]["admin"] == "paused"
+    assert "stays down" in seen["b"]["why"]

@@ -155,6 +155,8 @@ def _at_rest(said: Mapping[str, Any]) -> str:
 
 
 def _why_at_rest(each: Recorded) -> str:
+    if each.said.get("stays_down"):
+        return f"{each.said['stays_down']}; it stays down when a supervisor starts"
     error = each.said.get("last_error")
     if _at_rest(each.said) != "stopped" and error:
         return str(error["message"] if isinstance(error, dict) else error)

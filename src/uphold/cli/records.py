@@ -70,9 +70,20 @@ def recorded_slots(home: str, runtime: Mapping[str, Any]) -> list[Recorded]:
         mirrored = told.items() if isinstance(told, dict) else ()
         return [_recorded(slot, said) for slot, said in mirrored if isinstance(said, dict)]
     return [
-        _recorded(str(row["slot"]), {**row, "admin": _admin(overrides.get(str(row["name"])))})
+        _recorded(str(row["slot"]), {**row, **_ordered(overrides.get(str(row["name"])))})
         for row in rows
     ]
+
+
+def _ordered(override: object) -> dict[str, str]:
+    """Tell what people ordered on top of the file: what it may do, and why it stays down."""
+    admin = _admin(override)
+    by = f" by {override['by']}" if isinstance(override, dict) and override.get("by") else ""
+    if admin != "enabled":
+        return {"admin": admin, "stays_down": f"{admin}{by}"}
+    if isinstance(override, dict) and override.get("up") is False:
+        return {"admin": admin, "stays_down": f"stopped{by}"}
+    return {"admin": admin}
 
 
 def _recorded(slot: str, said: Mapping[str, Any]) -> Recorded:
