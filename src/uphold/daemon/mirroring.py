@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core.health import slot_health
 from uphold.core.times import utc_or_none
+from uphold.wire.envelopes import fault_shape
 from uphold.wire.overrides import encode_override
-from uphold.wire.views import fault_view
 
 if TYPE_CHECKING:
     from uphold.core.statuses import SlotStatus
@@ -51,7 +51,7 @@ def _slot_view(status: SlotStatus) -> dict[str, object]:
         "health": str(slot_health(status)),
         "pid": None if identity is None else identity.pid,
         "last_heartbeat": utc_or_none(status.proved_wall),
-        "last_error": fault_view(status.error),
+        "last_error": fault_shape(status.error),
         "restarts": status.restarts,
         "generation": status.generation,
         "start_ticks": None if identity is None else identity.start_ticks,

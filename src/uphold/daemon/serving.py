@@ -41,9 +41,9 @@ from uphold.host.mirrors import RuntimeMirror, read_mirror
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import SqliteJournal, open_journal
 from uphold.version import __version__
+from uphold.wire.envelopes import fault_shape
 from uphold.wire.frames import encode_line
 from uphold.wire.redaction import Redactor
-from uphold.wire.views import fault_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,7 +171,7 @@ async def _serve_owned(
                 "started_at": utc_text(owner.since),
                 "stopped_at": None,
                 "version": snapshot.version,
-                "last_error": redactors.current().value(fault_view(supervisor.trouble)),
+                "last_error": redactors.current().value(fault_shape(supervisor.trouble)),
                 "home": str(home.path),
                 "config": launch.config,
                 "uphold": __version__,

@@ -10,8 +10,9 @@ from uphold.core.explaining import why
 from uphold.core.health import condition, slot_health
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due
-from uphold.core.statuses import ALIVE, Exit, Fault, SlotStatus, State
+from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.core.times import utc_or_none, utc_text
+from uphold.wire.envelopes import exit_shape, fault_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,13 +72,13 @@ def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
         "since": utc_or_none(status.since_wall),
         "uptime": round(max(0.0, now.mono - status.started_at), 3) if _has_process(status) else 0.0,
         "restarts": status.restarts,
-        "exit": exit_view(status.exit),
+        "exit": exit_shape(status.exit),
         "last_heartbeat_at": None,
         "last_health_at": utc_or_none(proved),
         "cpu_percent": None,
         "rss_bytes": None,
         "tools": None,
-        "last_error": fault_view(status.error),
+        "last_error": fault_shape(status.error),
         "next_attempt_at": _next_attempt(entry, status, now),
         "why": why(entry, status, now.mono),
     }
@@ -104,18 +105,6 @@ def change_view(change: Change) -> Row:
         "reason": change.reason,
         "keys": list(change.keys),
     }
-
-
-def exit_view(end: Exit | None) -> Row | None:
-    """Show how a process ended; both null means nobody could see it."""
-    if end is None:
-        return None
-    return {"code": end.code, "signal": end.signal, "at": utc_text(end.at)}
-
-
-def fault_view(fault: Fault | None) -> Row | None:
-    """Show what went wrong last."""
-    return None if fault is None else {"code": fault.code, "message": fault.message}
 
 
 def _has_process(status: SlotStatus) -> bool:
