@@ -118,3 +118,22 @@ def test_merging_keeps_what_is_current_and_forgets_what_is_forgotten():
     assert merged.meta == {"k": "2"}
     assert [j.id for j in merged.jobs] == ["j"]
     assert merged.events == ()
+
+
+@pytest.mark.accepts("P10")
+def test_merging_gives_up_news_but_never_the_audit_or_an_override():
+    entry = AuditEntry(
+        id="o.succeeded",
+        actor="a",
+        action="restart.succeeded",
+        target_type="worker",
+        target_id="w",
+        label=None,
+        at=0.0,
+        details={},
+    )
+    merged = merge_without_news(
+        [Batch(audit=[entry], overrides={"w": "{}"}), Batch(overrides={"v": None})]
+    )
+    assert list(merged.audit) == [entry]
+    assert merged.overrides == {"w": "{}", "v": None}
