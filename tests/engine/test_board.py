@@ -15,7 +15,7 @@ from uphold.testing.journals import MemoryJournal
 
 def test_every_change_is_a_new_version_and_the_old_one_stays():
     async def go():
-        board = Board(FakeClock())
+        board = Board()
         first = board.snapshot
         board.declare(Declaration(version=1, paused=True), ())
         second = board.snapshot
@@ -31,7 +31,7 @@ def test_every_change_is_a_new_version_and_the_old_one_stays():
 def test_news_are_recorded_before_anybody_hears_them():
     async def go():
         journal, clock = MemoryJournal(), FakeClock()
-        board = Board(clock)
+        board = Board()
         ledger = Ledger(journal=journal, clock=clock, last_seq=0, origin="x")
         listener = board.bus.subscribe()
         note = Note(type="x", entity_type="worker", entity_id="w")

@@ -33,7 +33,6 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     launch = Launch(
         home=home,
         config=flags["config"],
-        foreground="foreground" in flags,
         ready_fd=ready,
         birthright=birth(),
         environ=dict(os.environ),

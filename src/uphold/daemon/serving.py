@@ -64,7 +64,6 @@ class Launch:
 
     home: Home
     config: str
-    foreground: bool
     ready_fd: int | None
     birthright: Birthright
     environ: dict[str, str]

@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     from uphold.core.declaring import Declaration
     from uphold.core.events import Event, Recorded
     from uphold.engine.ledger import Caused, Ledger
-    from uphold.ports.clocks import Clock
 
 
 class Board:
     """One frozen snapshot at a time, versions strictly rising, and a bus."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self.bus = LocalBus()
         self._snapshot = Snapshot()
 
@@ -47,7 +45,6 @@ class Board:
         self._snapshot = replace(
             self._snapshot,
             version=self._snapshot.version + 1,
-            taken_at=self._clock.now(),
             **changes,
         )
 

@@ -30,11 +30,6 @@ class Performer:
         self._report = report
         self._under_way: set[asyncio.Task[None]] = set()
 
-    @property
-    def busy(self) -> int:
-        """How many operations are under way."""
-        return len(self._under_way)
-
     def driver(self, spec: WorkerSpec | None) -> Driver:
         """Find who makes this kind of worker happen."""
         return self._drivers[Kind.PROCESS if spec is None else spec.kind]

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry
 from uphold.core.health import supervisor_health
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import Admin, Fault, Health, SlotStatus, State, SupervisorStatus
-
-if TYPE_CHECKING:
-    from uphold.core.events import Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +55,6 @@ class Snapshot:
     declaration: Declaration = field(default_factory=Declaration)
     observed: Observed = field(default_factory=Observed)
     status: SupervisorStatus = SupervisorStatus.SPAWNING
-    taken_at: Moment | None = None
     last_reconcile: float = 0.0
     reconcile_count: int = 0
     turned: int = 0

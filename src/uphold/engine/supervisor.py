@@ -82,7 +82,7 @@ class Supervisor:
     def __init__(self, config: ConfigSource, world: Surroundings) -> None:
         self._config = config
         self._world = world
-        self._board = Board(world.clock)
+        self._board = Board()
         self._ended: asyncio.Future[int] | None = None
         self._main: asyncio.Task[None] | None = None
         self._mending: asyncio.Task[None] | None = None
