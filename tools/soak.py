@@ -1,82 +1,143 @@
-"""The longer proofs: what `make test` does in short form, many times over, in one table.
+"""The long proofs of tests/proofs, one after the other, in one table.
 
-Everything random is drawn from a seed that the failing test prints.
+Each row is a program of its own with a seed that is printed; `--write` keeps the table in
+docs/reliability.md. `--scale 0.01` is a rehearsal, `--only T01` a part.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import json
 import secrets
 import subprocess
 import sys
-import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HARNESS = ROOT / "tests/drivers/crash_harness.py"
-REPEATED = (
-    ("kills of the journal's writer", "tests/journal/test_writing.py", "kill", 30),
-    ("kills of the pump", "tests/pump/test_running.py", "kill", 30),
-    ("properties of the planner", "tests/core/test_properties.py", "", 1),
-    ("lives of the real daemon", "tests/journeys/test_lives.py", "", 1),
+PAGE = ROOT / "docs/reliability.md"
+BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One proof of the table."""
+
+    test: str
+    what: str
+    module: str
+    proof: str
+    count: int
+
+
+PROOFS = "tests/proofs"
+TABLE = (
+    Row("T01", "kill -9 at random instants, warm", f"{PROOFS}/crashing.py", "warm", 10_000),
+    Row("T01", "kill -9 at random instants, cold", f"{PROOFS}/crashing.py", "cold", 1_000),
+    Row(
+        "T02",
+        "seeds of the simulation, 1 h x 20 workers",
+        f"{PROOFS}/simulating.py",
+        "seeds",
+        20_000,
+    ),
+    Row("T03", "steps against the reference model", f"{PROOFS}/modelling.py", "steps", 1_000_000),
+    Row("T04a", "kill, EIO, ENOSPC at each call", f"{PROOFS}/crash_points.py", "points", 1_000_000),
+    Row("T04c", "power cuts on ext4", f"{PROOFS}/power_cuts.py", "cuts", 2_000),
+    Row("T05", "workers that crash for ever", f"{PROOFS}/looping.py", "flapping", 1_000),
+    Row("T06", "logs: supervisor killed", f"{PROOFS}/logging_lines.py", "kills", 500),
+    Row("T06", "logs: rotations", f"{PROOFS}/logging_lines.py", "rotations", 1_000),
+    Row("T06", "logs: seconds of flood", f"{PROOFS}/logging_lines.py", "flood", 60),
+    Row("T06", "logs: one-line processes", f"{PROOFS}/logging_lines.py", "one_liners", 10_000),
+    Row("T06", "logs: seconds without a reader", f"{PROOFS}/logging_lines.py", "no_reader", 60),
+    Row("T07", "trees of each kind ended", f"{PROOFS}/trees.py", "trees", 1_000),
+    Row("T08", "forced reuses of a PID", f"{PROOFS}/identities.py", "reuses", 10_000),
+    Row("T09", "orphans reaped", f"{PROOFS}/orphans.py", "orphans", 10_000),
+    Row("T09", "fork bombs of 400", f"{PROOFS}/orphans.py", "bombs", 20),
+    Row("T10", "full and read-only disks", f"{PROOFS}/full_disks.py", "disks", 20),
+    Row("T11", "clock jumps in every state", f"{PROOFS}/clocks.py", "jumps", 100),
+    Row("T18", "CPU seconds of configuration fuzz", f"{PROOFS}/fuzzing.py", "config", 3_600),
+    Row("T18", "CPU seconds of state fuzz", f"{PROOFS}/fuzzing.py", "state", 3_600),
+    Row("T18", "CPU seconds of slot file fuzz", f"{PROOFS}/fuzzing.py", "slots", 3_600),
+    Row("T18", "CPU seconds of control frame fuzz", f"{PROOFS}/fuzzing.py", "frames", 3_600),
+    Row("T20", "seconds of 1,000 workers with churn", f"{PROOFS}/soaking.py", "churn", 3_600),
+    Row("T21", "operations of 50 clients", f"{PROOFS}/commanding.py", "operations", 10_000),
+    Row("T22", "upgrades with live workers", f"{PROOFS}/upgrading.py", "upgrades", 20),
 )
+"""The full figures; the gate runs the same proofs with smaller ones."""
 
 
 def main() -> int:
-    """Run every proof and print test, count, violations and time."""
+    """Run the chosen proofs; 0 when none found a violation."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=2000, help="kills of the driver's process")
-    parser.add_argument("--rounds", type=int, default=10, help="how often the rest is repeated")
+    parser.add_argument("--only", action="append", help="a test such as T01, or a proof's name")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiply every count")
+    parser.add_argument("--seed", type=int, help="the same cases again")
+    parser.add_argument("--write", action="store_true", help="keep the lines in the page")
     args = parser.parse_args()
-    print(f"{'proof':38}{'count':>8}{'violations':>12}{'seconds':>10}", flush=True)
-    bad = row("kills of a supervisor while it starts", args.kills, lambda: crash(args.kills))
-    for name, path, chosen, each in REPEATED:
-        bad += row(
-            name,
-            each * args.rounds,
-            lambda p=path, c=chosen: sum(pytest(p, c) for _ in range(args.rounds)),
-        )
+    chosen = [r for r in TABLE if not args.only or {r.test, r.proof} & set(args.only)]
+    print(
+        f"{'test':6}{'what':48}{'count':>10}{'violations':>12}{'seconds':>9}  figures", flush=True
+    )
+    bad = 0
+    for row in chosen:
+        count = max(1, round(row.count * args.scale))
+        seed = secrets.randbelow(2**31) if args.seed is None else args.seed
+        verdict = prove(row, count, seed)
+        bad += bool(verdict["violations"])
+        print(line(row, verdict), flush=True)
+        for violation in verdict["violations"][:20]:
+            print(f"      {violation}", file=sys.stderr, flush=True)
+        if args.write:
+            keep(row, verdict)
     return 1 if bad else 0
 
 
-def row(name: str, count: int, proof: object) -> int:
-    """Run one proof and print its line."""
+def prove(row: Row, count: int, seed: int) -> dict[str, object]:
+    """Run one proof; a program that says nothing is a violation too."""
     began = time.perf_counter()
-    bad: int = proof()  # type: ignore[operator]
-    print(f"{name:38}{count:>8}{bad:>12}{time.perf_counter() - began:>10.0f}", flush=True)
-    return bad
+    command = [sys.executable, row.module, row.proof, str(count), "--seed", str(seed)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        verdict: dict[str, object] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (IndexError, json.JSONDecodeError):
+        text = f"seed {seed}: the proof ended with {done.returncode}: {done.stderr[-2000:]}"
+        verdict = {"count": 0, "violations": [text], "figures": [], "seed": seed}
+    return {**verdict, "seconds": time.perf_counter() - began}
 
 
-def crash(kills: int) -> int:
-    """Kill a process that starts workers at random instants; the harness checks after each."""
-    seed = str(secrets.randbelow(2**31))
-    with tempfile.TemporaryDirectory(prefix="uphold-soak-") as folder:
-        done = subprocess.run(
-            [sys.executable, str(HARNESS), folder, str(kills), seed],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode or done.stdout.strip():
-        print(f"seed {seed}: {done.stdout}{done.stderr}", file=sys.stderr)
-        return 1
-    return 0
+def line(row: Row, verdict: dict[str, object]) -> str:
+    """Write a verdict as a line for the terminal."""
+    figures = ", ".join(map(str, verdict["figures"]))  # type: ignore[call-overload]
+    found = len(verdict["violations"])  # type: ignore[arg-type]
+    count, seconds = verdict["count"], verdict["seconds"]
+    return f"{row.test:6}{row.what:48}{count:>10,}{found:>12}{seconds:>9.0f}  {figures}"
 
 
-def pytest(path: str, chosen: str) -> int:
-    """Run some tests once, in a new random order."""
-    command = [sys.executable, "-m", "pytest", "-n", "2", str(ROOT / path)]
-    done = subprocess.run(
-        command + (["-k", chosen] if chosen else []),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
+def keep(row: Row, verdict: dict[str, object]) -> None:
+    """Put or replace the line of this proof in the page."""
+    figures = "; ".join(map(str, verdict["figures"]))  # type: ignore[call-overload]
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    cells = (
+        f"{row.test} {row.proof}",
+        row.what,
+        f"{verdict['count']:,}",
+        str(len(verdict["violations"])),  # type: ignore[arg-type]
+        f"{verdict['seconds']:.0f} s",
+        figures,
+        str(today),
     )
-    if done.returncode:
-        print(done.stdout, file=sys.stderr)
-    return 1 if done.returncode else 0
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    lines = [each for each in table.strip().splitlines() if not each.startswith(f"| {cells[0]} |")]
+    lines.append("| " + " | ".join(cells) + " |")
+    order = [f"| {r.test} {r.proof} |" for r in TABLE]
+    head, body = lines[:2], lines[2:]
+    body.sort(key=lambda each: next((i for i, o in enumerate(order) if each.startswith(o)), 999))
+    PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(head + body) + f"\n{END}{after}")
 
 
 if __name__ == "__main__":
