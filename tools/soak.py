@@ -7,7 +7,7 @@ docs/reliability.md. `--scale 0.01` is a rehearsal, `--only T01` a part.
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import json
 import secrets
 import subprocess
@@ -119,7 +119,7 @@ def line(row: Row, verdict: dict[str, object]) -> str:
 def keep(row: Row, verdict: dict[str, object]) -> None:
     """Put or replace the line of this proof in the page."""
     figures = "; ".join(map(str, verdict["figures"]))  # type: ignore[call-overload]
-    today = datetime.datetime.now(tz=datetime.UTC).date()
+    today = dt.datetime.now(tz=dt.UTC).date()
     cells = (
         f"{row.test} {row.proof}",
         row.what,
