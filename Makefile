@@ -26,6 +26,7 @@ run: $(VENV)/installed
 
 ## test: everything the tests need, then all of them
 test: $(VENV)/tested check
+	@tools/provide.sh
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup tests
 
 ## check: style, types and layers
@@ -45,6 +46,7 @@ bench: $(VENV)/installed
 
 ## soak: the longer proofs, one line each
 soak: $(VENV)/tested
+	@tools/provide.sh
 	@$(BIN)/python tools/soak.py
 
 clean:
