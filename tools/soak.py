@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -99,7 +100,10 @@ def prove(row: Row, count: int, seed: int) -> dict[str, object]:
     """Run one proof; a program that says nothing is a violation too."""
     began = time.perf_counter()
     command = [sys.executable, row.module, row.proof, str(count), "--seed", str(seed)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    finding = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}  # as pytest finds them too
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env=finding
+    )
     try:
         verdict: dict[str, object] = json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, json.JSONDecodeError):

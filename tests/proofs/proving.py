@@ -2,7 +2,8 @@
 
 A proof is a function of a count, a seed and a folder of its own. In the gate a test calls it
 with a small count and asserts that `violations` is empty; `make soak` runs the module as a
-program: `crashing.py warm 10000 --seed 7`. It prints one line of JSON.
+program: `PYTHONPATH=tests python tests/proofs/crashing.py warm 10000 --seed 7`. It prints one
+line of JSON. Imports are written as pytest finds them: `from proofs.proving import Verdict`.
 """
 
 from __future__ import annotations
