@@ -7,15 +7,14 @@ import pytest
 from uphold.core import orders
 from uphold.core.declaring import (
     MOST_REPLICAS,
-    PLAIN,
     Declaration,
     Entry,
-    Override,
     declare,
     follow_file,
     unknown,
 )
 from uphold.core.orders import Order, Refusal
+from uphold.core.overrides import PLAIN, Override
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import Admin
 from uphold.testing.scenarios import Scenario

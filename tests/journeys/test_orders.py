@@ -69,6 +69,27 @@ def test_orders_survive_a_restart_of_the_supervisor_until_their_opposite(site):
     assert {s: row["state"] for s, row in seen.items()} == dict.fromkeys("abcd", "running")
 
 
+def test_an_order_ends_when_the_file_changes_its_key_while_no_supervisor_runs(site):
+    command = {"command": "exec sleep 1000", "shell": True}
+    by_hand = {**command, "autostart": False}
+    site.workers(kept=command, scaled=command, woken=by_hand)
+    site.ok("start")
+    site.ok("stop", "kept", "woken")
+    site.ok("scale", "scaled=3")
+    site.ok("stop")
+    site.workers(
+        kept={**command, "stable_after": "5s"}, scaled={**command, "replicas": 2}, woken=command
+    )
+    site.ok("start")
+    seen = slots(site)
+    assert {slot: row["state"] for slot, row in seen.items()} == {
+        "kept": "stopped",
+        "scaled": "running",
+        "scaled.2": "running",
+        "woken": "running",
+    }
+
+
 @pytest.mark.accepts("M-24", "M-26", "M-48", "B-34")
 def test_a_worker_that_stops_slowly_delays_nobody_else(site):
     slow = {"command": "trap '' TERM; while :; do sleep 1; done", "shell": True}

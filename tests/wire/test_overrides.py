@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from uphold.core.declaring import PLAIN, Override
+from uphold.core.overrides import PLAIN, Override, file_says
+from uphold.core.specs import WorkerSpec
 from uphold.wire.overrides import decode_override, encode_override
 
 
 def test_what_people_ordered_comes_back_as_it_was():
-    held = Override(held=True, up=False, replicas=3, nudge=7, by="ann: memory looks odd")
+    said = file_says(WorkerSpec(name="web", command=("web",), replicas=2))
+    held = Override(held=True, up=False, replicas=3, nudge=7, by="ann: memory looks odd", said=said)
     assert decode_override(encode_override(held)) == held
+
+
+def test_a_row_of_an_earlier_version_is_read_as_it_was_meant():
+    assert decode_override('{"up":false,"by":"ann"}') == Override(up=False, by="ann")
 
 
 def test_nothing_ordered_needs_no_row():

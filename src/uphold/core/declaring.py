@@ -13,39 +13,11 @@ from typing import Final, assert_never
 from uphold.core import orders
 from uphold.core.names import is_companion, is_worker_name, nearest, slot_name, worker_of
 from uphold.core.orders import Order, Refusal
+from uphold.core.overrides import PLAIN, Override, file_says, still_in_force
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import Admin
 
 MOST_REPLICAS: Final = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
-    """What people ordered for one worker on top of the file; None follows the file.
-
-    `nudge`, `kick` and `pardon` are versions of the declaration: a slot whose last change
-    is older than the number has not yet honoured it. So a restart is a declaration too, and
-    a stop that lands in between simply wins.
-    """
-
-    up: bool | None = None
-    enabled: bool | None = None
-    quarantined: bool | None = None
-    replicas: int | None = None
-    held: bool = False
-    nudge: int = 0
-    """The last restart order."""
-    kick: int = 0
-    """The last start order."""
-    pardon: int = 0
-    """The last reset order."""
-    by: str = ""
-    """Who last ordered it up, down or reset, and why: for people who ask."""
-    order: str = ""
-    """The id of that order."""
-
-
-PLAIN: Final = Override()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,15 +139,7 @@ def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> D
 
 def follow_file(before: Entry, spec: WorkerSpec) -> Entry:
     """Give the worker this spec; what people ordered for a key that differs no longer holds."""
-    old, override = before.spec, before.override
-    if old.autostart != spec.autostart:
-        override = replace(override, up=None)
-    if old.enabled != spec.enabled:
-        override = replace(override, enabled=None)
-    if old.quarantined != spec.quarantined:
-        override = replace(override, quarantined=None)
-    if old.replicas != spec.replicas:
-        override = replace(override, replicas=None)
+    override = still_in_force(before.override, file_says(before.spec), file_says(spec))
     return replace(before, spec=spec, override=override)
 
 
@@ -199,6 +163,9 @@ def _about_workers(
         override = _overridden(entry.override, wish, version)
         if not isinstance(wish, orders.ScaleWorker | orders.SignalWorkers):
             override = replace(override, by=by, order=order.id)
+        if not isinstance(wish, orders.SignalWorkers):
+            # For all keys at once: one that the file changed is no longer overridden.
+            override = replace(override, said=file_says(entry.spec))
         workers[name] = replace(entry, override=override)
     return replace(declaration, version=version, workers=MappingProxyType(workers))
 

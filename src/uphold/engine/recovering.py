@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from uphold.core.absorbing import Observed
-from uphold.core.declaring import Declaration, Entry, Override
+from uphold.core.declaring import Declaration, Entry
+from uphold.core.overrides import Override, after_absence
 from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.ports.drivers import Trace
 from uphold.wire.overrides import decode_override, encode_override
@@ -60,9 +61,11 @@ def recover(
 
 
 def with_overrides(declaration: Declaration, overrides: Mapping[str, Override]) -> Declaration:
-    """Put what people ordered earlier back on top of the file."""
+    """Put back on top of the file what people ordered earlier and it has not changed since."""
     workers = {
-        name: replace(entry, override=overrides[name]) if name in overrides else entry
+        name: replace(entry, override=after_absence(overrides[name], entry.spec))
+        if name in overrides
+        else entry
         for name, entry in declaration.workers.items()
     }
     return replace(declaration, workers=MappingProxyType(workers))

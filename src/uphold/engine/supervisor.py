@@ -258,8 +258,10 @@ class Supervisor:
         declared = with_overrides(declared, overrides)
         recorded = self._ledger.number(news_of(order, base, declared))
         kept = {
-            name: encode_override(override) if name in declared.workers else None
-            for name, override in overrides.items()
+            name: encode_override(declared.workers[name].override)
+            if name in declared.workers
+            else None
+            for name in overrides
         }
         await self._ledger.write(
             Batch(

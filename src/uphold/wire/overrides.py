@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from uphold.core.declaring import PLAIN, Override
+from uphold.core.overrides import PLAIN, Override
 
 
 def encode_override(override: Override) -> str | None:

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from uphold.core import orders
+from uphold.core.overrides import PLAIN, Override, after_absence, file_says, still_in_force
+from uphold.core.specs import WorkerSpec
+from uphold.testing.scenarios import Scenario
+
+web = WorkerSpec(name="web", command=("serve",))
+EVERYTHING = Override(
+    up=False, enabled=False, quarantined=True, replicas=3, held=True, nudge=4, by="ann"
+)
+EDITS = {
+    "up": replace(web, autostart=False),
+    "enabled": replace(web, enabled=False),
+    "quarantined": replace(web, quarantined=True),
+    "replicas": replace(web, replicas=2),
+}
+
+
+@pytest.mark.parametrize("key", EDITS)
+def test_a_changed_key_of_the_file_ends_what_was_ordered_for_it_and_nothing_else(key):
+    after = still_in_force(EVERYTHING, file_says(web), file_says(EDITS[key]))
+    assert after == replace(EVERYTHING, **{key: None})
+
+
+def test_other_edits_end_nothing():
+    edited = replace(web, command=("other",), stable_after=5.0)
+    assert still_in_force(EVERYTHING, file_says(web), file_says(edited)) == EVERYTHING
+
+
+@pytest.mark.parametrize("key", EDITS)
+def test_an_edit_made_while_nobody_ran_counts_like_any_other(key):
+    given = replace(EVERYTHING, said=file_says(web))
+    after = after_absence(given, EDITS[key])
+    assert after == replace(given, said=file_says(EDITS[key]), **{key: None})
+    assert after_absence(after, EDITS[key]) == after, "and it counts once"
+
+
+def test_without_an_edit_everything_holds():
+    given = replace(EVERYTHING, said=file_says(web))
+    assert after_absence(given, web) == given
+
+
+@pytest.mark.parametrize("key", EDITS)
+def test_books_older_than_the_comparison_hold_everything_and_are_compared_from_then_on(key):
+    first = after_absence(EVERYTHING, EDITS[key])
+    assert first == replace(EVERYTHING, said=file_says(EDITS[key]))
+    assert getattr(after_absence(first, web), key) is None
+
+
+def test_nothing_ordered_stays_nothing_to_remember():
+    assert after_absence(PLAIN, web) == PLAIN
+
+
+@pytest.mark.parametrize(
+    "wish", [orders.StopWorkers(names=("web",)), orders.ScaleWorker(name="web", replicas=2)]
+)
+def test_an_order_remembers_what_the_file_said(wish):
+    scenario = Scenario(web).orders(wish)
+    assert scenario.declaration.workers["web"].override.said == file_says(web)
+
+
+def test_a_signal_is_no_override():
+    scenario = Scenario(web).orders(orders.SignalWorkers(names=("web",), signal="HUP"))
+    assert scenario.declaration.workers["web"].override == PLAIN

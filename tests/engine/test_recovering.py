@@ -1,0 +1,94 @@
+"""Going on where the last supervisor stopped: which orders still hold (ruling 44)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from uphold.core import orders
+from uphold.core.specs import WorkerSpec
+from uphold.core.statuses import Admin, State
+from uphold.ports.journals import Batch
+from uphold.testing.stages import FakeConfig, Stage
+from uphold.wire.overrides import decode_override
+
+WEB = WorkerSpec(name="web", command=("web",))
+
+
+def after_an_edit(wish, *specs, before=WEB, forget_said=False):
+    """Order, kill the supervisor, edit the file, start the next one; give the stage."""
+
+    async def go():
+        stage = await Stage(before).start()
+        await stage.order(wish)
+        await stage.crash()
+        if forget_said:
+            old = '{"up":false,"by":"ann","order":"job_1"}'
+            await stage.journal.append(Batch(overrides={"web": old}))
+        stage.config = FakeConfig(*specs)
+        stage.supervisor = stage._supervisor()
+        await stage.start()
+        found = stage.supervisor.snapshot().declaration.workers.get("web")
+        state = None if found is None else stage.status("web").state
+        kept = stage.journal.recall().overrides.get("web")
+        await stage.supervisor.abandon()
+        return found, state, None if kept is None else decode_override(kept)
+
+    return asyncio.run(go())
+
+
+@pytest.mark.accepts("P12")
+def test_a_stop_holds_through_any_other_edit():
+    entry, state, kept = after_an_edit(
+        orders.StopWorkers(names=("web",)), replace(WEB, stable_after=5.0, replicas=2)
+    )
+    assert (entry.up, state) == (False, State.STOPPED)
+    assert kept.up is False
+
+
+def test_a_stop_ends_when_the_file_changed_autostart_meanwhile():
+    manual = replace(WEB, autostart=False)
+    entry, state, kept = after_an_edit(orders.StartWorkers(names=("web",)), WEB, before=manual)
+    assert (entry.override.up, state) == (None, State.RUNNING)
+    assert kept.up is None, "and that is in the books"
+
+
+def test_a_start_ends_when_the_file_changed_autostart_meanwhile():
+    entry, _, _ = after_an_edit(orders.StartWorkers(names=("web",)), replace(WEB, autostart=False))
+    assert not entry.up
+
+
+def test_a_scale_ends_when_the_file_changed_replicas_meanwhile():
+    entry, _, kept = after_an_edit(
+        orders.ScaleWorker(name="web", replicas=4), replace(WEB, replicas=2)
+    )
+    assert (entry.replicas, kept.replicas) == (2, None)
+
+
+def test_an_enable_ends_when_the_file_changed_enabled_meanwhile():
+    disabled = replace(WEB, enabled=False)
+    entry, _, _ = after_an_edit(orders.EnableWorkers(names=("web",)), WEB, before=disabled)
+    assert (entry.override.enabled, entry.admin) == (None, Admin.ENABLED)
+
+
+def test_no_edit_lifts_a_hold():
+    entry, state, _ = after_an_edit(
+        orders.PauseWorkers(names=("web",)), replace(WEB, autostart=False)
+    )
+    assert (entry.admin, state) == (Admin.PAUSED, State.STOPPED)
+
+
+def test_an_order_from_books_of_an_earlier_version_holds_as_before():
+    entry, state, kept = after_an_edit(
+        orders.StopWorkers(names=("web",)), replace(WEB, enabled=True, replicas=2), forget_said=True
+    )
+    assert (entry.up, state) == (False, State.STOPPED)
+    assert kept.said is not None, "and is compared from now on"
+
+
+def test_orders_for_a_worker_that_is_gone_are_forgotten():
+    other = WorkerSpec(name="other", command=("other",))
+    found, _, kept = after_an_edit(orders.StopWorkers(names=("web",)), other)
+    assert (found, kept) == (None, None)
