@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import asyncio
+import json
+
 import pytest
 
 from uphold.core import orders
-from uphold.daemon.methods import wish_of
+from uphold.core.specs import WorkerSpec
+from uphold.daemon.methods import Methods, wish_of
+from uphold.engine.telling import supervisor_note
 from uphold.errors import UpholdError
+from uphold.testing.stages import Stage
+from uphold.wire.redaction import Redactor
 
 
 @pytest.mark.parametrize(
@@ -58,3 +65,76 @@ def test_what_cannot_be_understood_is_a_usage_error(params):
     with pytest.raises(UpholdError) as refused:
         wish_of(params)
     assert refused.value.exit_code == 2
+
+
+def stream(from_seq, *, change=lambda stage: None):
+    """Read the events of a small supervisor from a number on, after something was done to it."""
+
+    async def go():
+        stage = await Stage(WorkerSpec(name="web", command=("web",))).start()
+        change(stage)
+        methods = Methods(
+            supervisor=stage.supervisor,
+            config=stage.config,
+            read=lambda: stage.config.current.settings,
+            clock=stage.clock,
+            journal=stage.journal,
+            about=dict,
+            redactor=Redactor,
+        )
+        last = stage.supervisor.last_seq
+        first, lines = methods.subscribe({"from_seq": from_seq})
+        assert first == {"seq": last}
+        await stage.supervisor.tell(supervisor_note("supervisor.heartbeat"))
+        heard = []
+        async for line in lines:
+            heard.append(json.loads(line)["event"])
+            if heard[-1]["seq"] == last + 1 and heard[-1]["type"] != "gap":
+                break
+        await lines.aclose()
+        await stage.supervisor.abandon()
+        return last, heard
+
+    return asyncio.run(go())
+
+
+def ranges(events):
+    return [
+        (event["payload"]["from_seq"], event["payload"]["to_seq"])
+        for event in events
+        if event["type"] == "gap"
+    ]
+
+
+@pytest.mark.accepts("P11")
+def test_a_whole_history_is_streamed_without_a_gap():
+    last, heard = stream(1)
+    assert [event["seq"] for event in heard] == list(range(1, last + 2))
+    assert ranges(heard) == []
+
+
+@pytest.mark.accepts("P11")
+def test_a_reader_who_knows_higher_numbers_than_a_rescued_journal_is_told_of_a_gap():
+    last, heard = stream(5001)
+    assert ranges(heard) == [(last + 1, 5000)]
+    assert heard[0]["type"] == "gap"
+    assert heard[-1]["seq"] == last + 1, "and hears what comes now"
+
+
+@pytest.mark.accepts("P11")
+def test_a_reader_of_what_was_pruned_is_told_of_a_gap():
+    def prune(stage):
+        for seq in (1, 2, 3):
+            del stage.journal._shelf.events[seq]
+
+    last, heard = stream(1, change=prune)
+    assert ranges(heard) == [(1, 3)]
+    told = [event["seq"] for event in heard if event["type"] != "gap"]
+    assert told == list(range(4, last + 2))
+
+
+@pytest.mark.accepts("P11")
+def test_a_reader_whose_whole_past_was_pruned_is_told_of_a_gap_with_the_next_event():
+    last, heard = stream(1, change=lambda stage: stage.journal._shelf.events.clear())
+    assert ranges(heard) == [(1, last)]
+    assert heard[-1]["seq"] == last + 1

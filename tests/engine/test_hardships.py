@@ -180,3 +180,30 @@ async def test_an_essential_end_that_could_not_be_recorded_is_acted_on_when_it_c
     await stage.clock.advance(12)
     assert await stage.supervisor.wait() == 1
     assert stage.driver.world.alive == {}
+
+
+@pytest.mark.accepts("P11")
+@on_stage(WEB)
+async def test_facts_are_kept_when_recording_them_raises(stage):
+    """A bug between hearing and believing costs a moment, never a fact."""
+    write, failures = stage.supervisor._ledger.write, iter([RuntimeError("a bug")])
+
+    async def break_once(batch):
+        for error in failures:
+            raise error
+        return await write(batch)
+
+    stage.supervisor._ledger.write = break_once
+    stage.driver.end("web", 3)
+    await stage.clock.settle()
+    assert stage.status("web").generation == 1, "not believed before it is on record"
+    await stage.clock.advance(5)
+    assert stage.status("web").generation == 2
+    assert stage.status("web").state is State.RUNNING
+    told = [
+        recorded.event
+        for batch in stage.journal.appended
+        for recorded in batch.events
+        if getattr(recorded.event, "TYPE", "") == "worker.exited"
+    ]
+    assert [event.exit.code for event in told] == [3], "and told once"

@@ -10,6 +10,8 @@ import pytest
 from uphold.core import orders
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import Admin, State
+from uphold.engine.supervisor import Supervisor
+from uphold.ports.drivers import Trace
 from uphold.ports.journals import Batch
 from uphold.testing.stages import FakeConfig, Stage
 from uphold.wire.overrides import decode_override
@@ -92,3 +94,72 @@ def test_orders_for_a_worker_that_is_gone_are_forgotten():
     other = WorkerSpec(name="other", command=("other",))
     found, _, kept = after_an_edit(orders.StopWorkers(names=("web",)), other)
     assert (found, kept) == (None, None)
+
+
+def found_alive_against_the_books(*orders_given):
+    """Let the books call a slot at rest whose process lives, as after a stop on a full disk."""
+
+    async def go():
+        stage = await Stage(WEB).start()
+        for wish in orders_given:
+            await stage.order(wish)
+        books = stage.status("web")
+        assert books.state is State.STOPPED
+        await stage.crash()
+        living = stage.driver.world.bear("web", "unrecorded")
+        stray = Trace(
+            slot="web",
+            generation=books.generation + 1,
+            nonce=living.nonce,
+            identity=living,
+            spec=WorkerSpec(name="web"),
+        )
+        asked = []
+
+        async def strays(known):
+            asked.append(tuple(known))
+            return [stray]
+
+        world = replace(stage.supervisor._world, strays=strays)
+        stage.supervisor = Supervisor(stage.config, world)
+        await stage.start()
+        await stage.clock.advance(1)
+        assert asked == [()], "a slot at rest counts as unknown"
+        await stage.supervisor.abandon()
+        return stage, living
+
+    return asyncio.run(go())
+
+
+@pytest.mark.accepts("P2", "P5", "P14")
+def test_what_lives_although_the_books_call_it_stopped_is_stopped():
+    stage, _ = found_alive_against_the_books(orders.StopWorkers(names=("web",)))
+    assert stage.driver.world.alive == {}
+    assert stage.status("web").state is State.STOPPED
+    assert ("start", "web") not in stage.driver.calls
+
+
+@pytest.mark.accepts("P2", "P5")
+def test_what_lives_and_is_wanted_again_is_adopted_and_not_started_twice():
+    async def go():
+        stage = await Stage(replace(WEB, autostart=False)).start()
+        await stage.order(orders.StartWorkers(names=("web",)))
+        await stage.order(orders.StopWorkers(names=("web",)))
+        await stage.crash()
+        living = stage.driver.world.bear("web", "unrecorded")
+        trace = Trace(slot="web", generation=9, nonce="unrecorded", identity=living, spec=WEB)
+
+        async def strays(known):
+            return [trace]
+
+        stage.config = FakeConfig(WEB)
+        world = replace(stage.supervisor._world, strays=strays)
+        stage.supervisor = Supervisor(stage.config, world)
+        await stage.start()
+        await stage.clock.advance(1)
+        assert stage.driver.world.alive == {"web": living}
+        assert stage.status("web").identity == living
+        assert stage.driver.calls == [("adopt", "web")]
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())

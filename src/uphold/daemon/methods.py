@@ -219,16 +219,18 @@ class Methods:
             raise _misused("'from_seq' is the number of an event, or null.")
         names = params.get("names")
         wanted = None if not names else {worker_of(str(name)) for name in names}
-        after = self._supervisor.last_seq if from_seq is None else int(from_seq) - 1
-        return {"seq": self._supervisor.last_seq}, self._events(after, wanted)
+        last = self._supervisor.last_seq
+        after = last if from_seq is None else int(from_seq) - 1
+        return {"seq": last}, self._events(after, last, wanted)
 
-    async def _events(self, after: int, wanted: set[str] | None) -> AsyncIterator[bytes]:
+    async def _events(self, after: int, last: int, wanted: set[str] | None) -> AsyncIterator[bytes]:
         live = self._supervisor.subscribe()
         try:
-            if after > self._supervisor.last_seq:
-                # Numbers it knows and we do not: ours began anew (a rescued journal).
-                yield self._line(_gap(self._supervisor.last_seq + 1, after))
-                after = self._supervisor.last_seq
+            if after > last:
+                # Numbers it knows and we do not: ours began anew (a rescued journal). What came
+                # since it was told our last number is read from the journal.
+                yield self._line(_gap(last + 1, after))
+                after = last
             async for view in self._history_and(live, after):
                 seq = view["seq"]
                 if seq > after + 1 and view["type"] != "gap":

@@ -1,0 +1,67 @@
+"""Parts of the composition root that can be looked at by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from uphold.config.revisions import FileConfig
+from uphold.daemon.serving import _Redactors, _report_failure
+
+
+class Lines:
+    """A log that keeps what it was told."""
+
+    def __init__(self):
+        self.lines = []
+
+    def write(self, level, event, message):
+        self.lines.append((level, event, message))
+
+
+def test_a_helper_that_dies_by_a_mistake_is_logged_and_one_that_is_cancelled_is_not():
+    async def go():
+        log = Lines()
+
+        async def die():
+            raise ValueError("a bug")
+
+        async def wait():
+            await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(die(), name="mirror"), asyncio.create_task(wait())]
+        for task in tasks:
+            task.add_done_callback(partial(_report_failure, log))
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.wait(tasks)
+        await asyncio.sleep(0)
+        return log.lines
+
+    assert asyncio.run(go()) == [
+        ("CRITICAL", "supervisor.broken", "mirror ended: ValueError('a bug')")
+    ]
+
+
+@pytest.mark.accepts("T24")
+def test_secrets_of_earlier_files_stay_hidden(tmp_path):
+    path = tmp_path / "uphold.toml"
+
+    def declare(secret):
+        path.write_text(
+            f'[workers.web]\ncommand = ["sleep", "9"]\nenvironment = {{ API_TOKEN = "{secret}" }}\n'
+        )
+
+    declare("first-zX81kd92-secret")
+    config = FileConfig(str(path), {})
+    redactors = _Redactors(config)
+    before = redactors.current()
+    assert "first-zX81kd92" not in before.text("it said first-zX81kd92-secret")
+    declare("second-pQ77ww13-secret")
+    config.reload()
+    shown = redactors.current().text("first-zX81kd92-secret, then second-pQ77ww13-secret")
+    assert "zX81kd92" not in shown
+    assert "pQ77ww13" not in shown
+    assert redactors.current() is redactors.current(), "made once for each file"
