@@ -110,6 +110,23 @@ def pidfd_inode(pidfd: int) -> int:
     return status.st_ino if status.st_mode & S_IXUSR else 0
 
 
+def is_another(pid: int, inode: int) -> bool:
+    """Tell whether a number now means another process than the one with this pidfd inode.
+
+    False as well if nobody has it, or if the kernel gives no telling inode.
+    """
+    if not inode:
+        return False
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        return pidfd_inode(pidfd) not in (0, inode)
+    finally:
+        os.close(pidfd)
+
+
 def lives(pid: int, start_ticks: int, inode: int = 0) -> bool:
     """Tell whether exactly this process, recorded on this boot, still runs."""
     if pid <= 0:

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from uphold.host.processes.scanning import (
     lock_holders,
     take_snapshot,
 )
+from uphold.host.proctable import pidfd_inode
 from uphold.testing.waiting import until
 
 
@@ -55,6 +57,22 @@ def test_a_session_whose_number_was_used_again_is_nobodys():
     assert again.members(set(), main(10)) == []
     leaderless = Snapshot([sighted(11, session=10)])
     assert pids(leaderless.members(set(), main(10))) == [11]
+
+
+@pytest.mark.accepts("P7", "T08")
+def test_a_session_whose_number_was_used_again_within_one_clock_tick_is_nobodys():
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as child:
+        pidfd = os.pidfd_open(child.pid)
+        inode = pidfd_inode(pidfd)
+        os.close(pidfd)
+        snapshot = Snapshot([sighted(child.pid), sighted(11, session=child.pid)])
+        itself = replace(main(child.pid), inode=inode)
+        assert pids(snapshot.members(set(), itself)) == [11, child.pid]
+        if inode:
+            assert snapshot.members(set(), replace(itself, inode=inode + 1)) == []
+        child.kill()
+        child.wait()
+        assert pids(snapshot.members(set(), itself)) == [11, child.pid]
 
 
 def test_the_supervisor_is_never_part_of_a_slot():

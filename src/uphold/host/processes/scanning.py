@@ -14,7 +14,14 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from uphold.host.proctable import Stat, parse_stat, read_nonce, read_proc, stats_by_ps
+from uphold.host.proctable import (
+    Stat,
+    is_another,
+    parse_stat,
+    read_nonce,
+    read_proc,
+    stats_by_ps,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -82,7 +89,12 @@ class Snapshot:
 
     def _session_is_its_own(self, main: Identity) -> bool:
         leader = self._by_pid.get(main.pid)
-        return leader is None or leader.start_ticks == main.start_ticks
+        if leader is None:
+            return True
+        # A number that is used again within one clock tick shows the same start; while anything
+        # of the session lives, the kernel gives its number to nobody.
+        same_start = leader.start_ticks == main.start_ticks
+        return same_start and not is_another(main.pid, main.inode)
 
 
 class Scanner:
