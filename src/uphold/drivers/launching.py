@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from uphold.core.events import StartFailed
 from uphold.core.statuses import Fault
@@ -20,11 +20,27 @@ from uphold.host.processes.slotlocks import SlotLock, SlotRecord
 from uphold.host.processes.spawning import HOPELESS, NO_RESOURCES, Program, account_of, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from uphold.core.specs import WorkerSpec
     from uphold.host.processes.outputs import Outputs
     from uphold.ports.drivers import Launch
+
+
+class Prepared(NamedTuple):
+    """A start that needs only the spawn itself; its intent is in the slot's file."""
+
+    launch: Launch
+    lock: SlotLock
+    intent: SlotRecord
+    program: Program
+    opened: tuple[int, ...]
+
+    def close(self) -> None:
+        """Let go of our copies of what the worker gets."""
+        for descriptor in self.opened:
+            os.close(descriptor)
+        self.lock.close()
 
 
 class Launcher:
@@ -37,24 +53,45 @@ class Launcher:
         self._inherited = inherited
         self._nofile = nofile
 
-    def launch(self, launch: Launch, lock: SlotLock) -> Process:
-        """Start a slot whose lock we hold; HostFailure if that fails, and then nothing runs.
+    def prepare(self, launch: Launch, lock: SlotLock) -> Prepared:
+        """Make a slot ready whose lock we hold; HostFailure or OSError if that fails.
 
-        The intent goes into the slot's file before there is a process, and who it became right
-        after, so that any later supervisor finds it even without the journal.
+        The intent goes into the slot's file before there is a process, so that any later
+        supervisor finds it even without the journal.
         """
         intent = SlotRecord(launch.generation, launch.nonce, boot_id())
-        spec = launch.spec
-        with self._prepared(launch.slot, launch.nonce, spec, _argv(spec), lock) as program:
+        program, opened = self._program(launch.slot, launch.nonce, launch.spec, lock=lock)
+        try:
             lock.write(intent)
-            try:
-                process = _hold(spawn(program, self._nofile), launch.nonce, program.path)
-            except HostFailure:
-                lock.clear()
-                raise
-        who = process.identity
-        with suppress(OSError):  # the intent is written, which is enough to find it again
-            lock.write(intent._replace(pid=who.pid, start_ticks=who.start_ticks, inode=who.inode))
+        except BaseException:
+            _close_all(opened)
+            raise
+        return Prepared(launch, lock, intent, program, opened)
+
+    def spawn(self, prepared: Prepared, *, alone: bool = True) -> int:
+        """Start it; on another thread than the loop's only what `is_quick`, and not `alone`."""
+        return spawn(prepared.program, self._nofile, alone=alone)
+
+    def finish(self, prepared: Prepared, outcome: int | Exception) -> Process:
+        """Hold what was spawned and write down who it is; raise what went wrong instead.
+
+        Either way our copies of its lock and output are closed.
+        """
+        launch, lock = prepared.launch, prepared.lock
+        try:
+            process = _hold(outcome, launch.nonce, prepared.program.path)
+        except Exception:
+            lock.clear()
+            raise
+        else:
+            who = process.identity
+            known = prepared.intent._replace(
+                pid=who.pid, start_ticks=who.start_ticks, inode=who.inode
+            )
+            with suppress(OSError):  # the intent is written, which is enough to find it again
+                lock.write(known)
+        finally:
+            prepared.close()
         return process
 
     def run_beside(
@@ -63,43 +100,43 @@ class Launcher:
         """Start the stop command of a slot: as the worker itself, but without its lock."""
         nonce = main.identity.nonce
         main_pid = {"UPHOLD_MAIN_PID": str(main.identity.pid)}
-        with self._prepared(slot, nonce, spec, command) as prepared:
-            environment = {**prepared.environment, **main_pid}
-            program = prepared._replace(environment=environment)
+        program, opened = self._program(slot, nonce, spec, command=command)
+        try:
+            program = program._replace(environment={**program.environment, **main_pid})
             return _hold(spawn(program, self._nofile), nonce, program.path)
+        finally:
+            _close_all(opened)
 
-    @contextmanager
-    def _prepared(
+    def _program(
         self,
         slot: str,
         nonce: str,
         spec: WorkerSpec,
-        argv: tuple[str, ...],
+        *,
+        command: tuple[str, ...] | None = None,
         lock: SlotLock | None = None,
-    ) -> Iterator[Program]:
-        """Make everything ready for a start; only a start under the lock rotates logs."""
+    ) -> tuple[Program, tuple[int, ...]]:
+        """Put together what is started, with its output open; only a start with a lock rotates."""
+        argv = _argv(spec) if command is None else command
         account = account_of(spec)
         environment = worker_environment(
             spec, slot=slot, nonce=nonce, inherited=self._inherited, account=account
         )
         path = find_program(argv[0], environment.get("PATH"), spec.working_dir)
-        opened = self._outputs.open(slot, spec.logs, account, rotating=lock is not None)
-        try:
-            yield Program(
-                path=path,
-                argv=argv,
-                environment=environment,
-                working_dir=spec.working_dir,
-                out=opened[0],
-                err=opened[-1],
-                lock=None if lock is None else lock.descriptor,
-                umask=spec.umask,
-                account=account,
-                limits=spec.limits,
-            )
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
+        opened = tuple(self._outputs.open(slot, spec.logs, account, rotating=lock is not None))
+        program = Program(
+            path=path,
+            argv=argv,
+            environment=environment,
+            working_dir=spec.working_dir,
+            out=opened[0],
+            err=opened[-1],
+            lock=None if lock is None else lock.descriptor,
+            umask=spec.umask,
+            account=account,
+            limits=spec.limits,
+        )
+        return program, opened
 
 
 def start_failed(launch: Launch, cause: Exception) -> StartFailed:
@@ -126,11 +163,19 @@ def account_number(spec: WorkerSpec) -> int:
     return os.geteuid() if account is None else account.uid
 
 
+def _close_all(descriptors: tuple[int, ...]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
 def _argv(spec: WorkerSpec) -> tuple[str, ...]:
     return ("/bin/sh", "-c", spec.command[0]) if spec.shell else spec.command
 
 
-def _hold(pid: int, nonce: str, path: str) -> Process:
+def _hold(pid: int | Exception, nonce: str, path: str) -> Process:
+    """Hold what a spawn gave; raise what it failed with."""
+    if isinstance(pid, Exception):
+        raise pid
     try:
         return hold_child(pid, nonce)
     except OSError as cause:

@@ -7,17 +7,19 @@ has not begun can be withdrawn.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.core.events import Adopted, Started, StartFailed
 from uphold.core.statuses import Fault
+from uphold.drivers.crews import Crew
 from uphold.drivers.finding import Verdict
-from uphold.drivers.launching import Launcher, start_failed
+from uphold.drivers.launching import Launcher, Prepared, start_failed
 from uphold.drivers.runs import Run
 from uphold.errors import HostFailure
 from uphold.host.clock import boot_id
 from uphold.host.processes import Process, find
 from uphold.host.processes.slotlocks import SlotLock, read_record
+from uphold.host.processes.spawning import is_quick
 from uphold.ports.drivers import Launch, Trace
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ SLOT_HELD: Final = "UPH_SLOT_HELD"
 START_TIMEOUT: Final = "UPH_START_TIMEOUT"
 SLICE: Final = 0.01
 """How long starting and adopting may go on before the loop gets its turn."""
+_WORTH_A_CREW: Final = 4
+"""From this many starts on, threads are worth their making."""
 _PATIENCE: Final = 3.0
 _STEP: Final = 0.05
 
@@ -47,8 +51,17 @@ class Order:
         self.launch = launch
         self.withdrawn = False
         """Its end was asked for before it began: nothing may be started for it any more."""
-        self.attempt: asyncio.Task[None] | None = None
-        """Looks into a slot that is not plainly free."""
+        self.attempt: asyncio.Future[None] | None = None
+        """Looks into a slot that is not plainly free, or spawns it on another thread."""
+
+
+class _Aside(NamedTuple):
+    """A start that a crew is at."""
+
+    order: Order
+    prepared: Prepared
+    earlier: tuple[str, ...]
+    """Nonces of earlier runs of the slot."""
 
 
 class Starter:
@@ -118,41 +131,69 @@ class Starter:
         self, orders: Sequence[Order], deadline: float | None
     ) -> Sequence[Order]:
         """Start, slice by slice, those that are plainly free; give the others."""
+        crew = None if len(orders) < _WORTH_A_CREW else Crew(self._spawn_aside, self._spawned)
         others = []
         began = self._clock.now().mono
-        for order in orders:
-            if order.withdrawn:
-                continue
-            if self._is_late(deadline):
-                self._facts.tell(_too_late(order.launch))
-                self._settle(order)
-            elif self._start_at_once(order.launch):
-                self._settle(order)
-            else:
-                others.append(order)
-            if self._clock.now().mono - began > SLICE:
-                await asyncio.sleep(0)
-                began = self._clock.now().mono
+        try:
+            for order in orders:
+                if crew is not None:
+                    await crew.have_room()
+                if order.withdrawn:
+                    continue
+                if self._is_late(deadline):
+                    self._facts.tell(_too_late(order.launch))
+                    self._settle(order)
+                elif not self._start_at_once(order, crew):
+                    others.append(order)
+                if self._clock.now().mono - began > SLICE:
+                    await asyncio.sleep(0)
+                    began = self._clock.now().mono
+            if crew is not None:
+                await crew.finish()
+        finally:
+            if crew is not None:
+                crew.dismiss()
         return others
 
-    def _start_at_once(self, launch: Launch) -> bool:
+    def _start_at_once(self, order: Order, crew: Crew[_Aside] | None) -> bool:
         """Start a slot that is plainly free; False if its last run must be looked into first."""
+        launch = order.launch
         run = self._watch.runs.get(launch.slot)
         if run is not None and not run.over:
             return False
+        earlier = () if run is None else run.nonces
         try:
             lock = SlotLock.take(self._home.slot_lock(launch.slot))
             if lock is None:
                 return False
-            try:
-                if run is None and _may_live(lock):
-                    return False
-                self._launch(launch, lock, () if run is None else run.nonces)
-            finally:
+            if run is None and _may_live(lock):
                 lock.close()
-        except (HostFailure, OSError) as cause:
+                return False
+            prepared = self._prepare(launch, lock)
+            if crew is not None and is_quick(prepared.program):
+                order.attempt = asyncio.get_running_loop().create_future()
+                crew.hand(_Aside(order, prepared, earlier))
+                return True
+            self._launch(prepared, earlier)
+        except (HostFailure, OSError, ValueError) as cause:
             self._facts.tell(start_failed(launch, cause))
+        self._settle(order)
         return True
+
+    def _spawn_aside(self, aside: _Aside) -> int:
+        """Do the part of a start that a thread of the crew may do."""
+        return self._launcher.spawn(aside.prepared, alone=False)
+
+    def _spawned(self, aside: _Aside, outcome: int | Exception) -> None:
+        """Take in what the crew has started. Whoever withdrew it meanwhile ends it then."""
+        try:
+            self._take_in(aside.prepared, outcome, aside.earlier)
+        except (HostFailure, OSError, ValueError) as cause:
+            self._facts.tell(start_failed(aside.order.launch, cause))
+        attempt = aside.order.attempt
+        if attempt is not None and not attempt.done():
+            attempt.set_result(None)
+        self._settle(aside.order)
 
     async def _start_when_free(self, order: Order, deadline: float | None) -> None:
         """Try until it is started or its time is over; one that is withdrawn says nothing."""
@@ -195,7 +236,8 @@ class Starter:
                 return True
             if lock is None:
                 return False
-            self._launch(launch, lock, lead.nonces)
+            taken, lock = lock, None
+            self._launch(self._prepare(launch, taken), lead.nonces)
         finally:
             if lock is not None:
                 lock.close()
@@ -225,8 +267,27 @@ class Starter:
             Adopted(slot=launch.slot, generation=launch.generation, identity=process.identity)
         )
 
-    def _launch(self, launch: Launch, lock: SlotLock, earlier: tuple[str, ...]) -> None:
-        process = self._launcher.launch(launch, lock)
+    def _prepare(self, launch: Launch, lock: SlotLock) -> Prepared:
+        """Make a start ready, or let go of its lock."""
+        try:
+            return self._launcher.prepare(launch, lock)
+        except BaseException:
+            lock.close()
+            raise
+
+    def _launch(self, prepared: Prepared, earlier: tuple[str, ...]) -> None:
+        outcome: int | Exception
+        try:
+            outcome = self._launcher.spawn(prepared)
+        except (HostFailure, ValueError) as cause:
+            outcome = cause
+        self._take_in(prepared, outcome, earlier)
+
+    def _take_in(
+        self, prepared: Prepared, outcome: int | Exception, earlier: tuple[str, ...]
+    ) -> None:
+        launch = prepared.launch
+        process = self._launcher.finish(prepared, outcome)
         self._watch.hold(self._as_run(launch, (launch.nonce, *earlier), process), process)
         self._facts.tell(
             Started(slot=launch.slot, generation=launch.generation, identity=process.identity)

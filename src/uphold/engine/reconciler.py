@@ -11,7 +11,7 @@ import asyncio
 import heapq
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.actions import Amend, Kill, Stop
+from uphold.core.actions import Amend, Forget, GiveUp, Kill, Pardon, Rest, Stop
 from uphold.core.dependencies import dependents
 from uphold.core.names import is_companion, worker_of
 from uphold.core.planning import plan
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     Believe = Callable[[Observed, list[Recorded]], None]
 
+_SHARE: Final = 2.0
+"""After a turn, this many times its length belongs to others; in a rush turns become larger."""
+_LONGEST_PAUSE: Final = 0.03
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
 
@@ -59,6 +62,7 @@ class Reconciler:
         self._names: set[str] | None = set()
         self._wakes: list[tuple[float, str]] = []
         self._alarm = asyncio.Event()
+        self._rest_until = Instant(0.0)
         self.turned = 0
         """Version of the declaration that the last whole turn went by."""
         self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})
@@ -86,6 +90,9 @@ class Reconciler:
         finally:
             if cancel is not None:
                 cancel()
+        pause = self._rest_until - self._clock.now().mono
+        if pause > 0:
+            await self._clock.sleep(pause)
 
     async def turn(self, observed: Observed, news: Iterable[Event] = ()) -> Observed:
         """Do one turn and give what is known afterwards. If it fails, no fact is lost by that."""
@@ -114,6 +121,9 @@ class Reconciler:
         self._believe(known, recorded)
         self._act(draft, known)
         self.turned = declaration.version
+        ended = self._clock.now().mono
+        pause = min(_LONGEST_PAUSE, _SHARE * (ended - now.mono))
+        self._rest_until = Instant(ended + pause)
         return known
 
     def _decide(
@@ -133,9 +143,15 @@ class Reconciler:
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
                 heapq.heappush(self._wakes, (at, name))
-            if not steps.actions:
+            # A start allows nothing before it has come to something; a change in the books alone
+            # may, and a stop has a time after which it is not waited for any longer.
+            look_at = {
+                worker_of(action.slot)
+                for action in steps.actions
+                if isinstance(action, Stop | Rest | Forget | Pardon | GiveUp)
+            }
+            if not look_at:
                 return
-            look_at = {worker_of(action.slot) for action in steps.actions}
 
     def _due(self, now: Instant) -> set[str]:
         due: set[str] = set()

@@ -56,7 +56,7 @@ def read_stat(pid: int) -> Stat | None:
     """Look a process up; None if there is none."""
     if not _PROC:
         return next(iter(stats_by_ps(pid)), None)
-    raw = read_proc(f"/proc/{pid}/stat")
+    raw = read_proc(f"/proc/{pid}/stat", at_once=True)
     return parse_stat(raw) if raw else None
 
 
@@ -70,18 +70,19 @@ def read_nonce(pid: int) -> str | None:
     return value.decode("ascii", "replace")
 
 
-def read_proc(path: str) -> bytes:
+def read_proc(path: str, *, at_once: bool = False) -> bytes:
     """Read a whole file of /proc; empty if the process is gone or closed to us.
 
     Any other failure (no descriptor left, say) is raised: it must never look like absence.
+    `at_once` is for files of one line, which the kernel gives whole in the first answer.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except _ABSENT:
         return b""
     try:
-        parts = [os.read(descriptor, 65536)]
-        while parts[-1]:
+        parts = [os.read(descriptor, 4096 if at_once else 65536)]
+        while parts[-1] and not at_once:
             parts.append(os.read(descriptor, 65536))
         return b"".join(parts)
     except _ABSENT:

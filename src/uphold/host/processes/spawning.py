@@ -1,7 +1,8 @@
 """Starting one program: in a session of its own, with nothing of ours but what it is meant to have.
 
 It inherits 0 (nothing to read), 1 and 2 (its output) and 3 (its slot's lock). The fast way is
-`posix_spawn`; another user or limits need a fork. Taking locks and watching is done elsewhere.
+`posix_spawn`, which threads may use side by side; another user, limits or a umask need the loop's
+own thread. Taking locks and watching is done elsewhere.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.errors import HostFailure
 from uphold.host.environments import NOT_EXECUTABLE, NOT_FOUND, Account
+from uphold.host.processes.quick_spawning import is_available, spawn_quickly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -80,19 +82,25 @@ def account_of(spec: WorkerSpec) -> Account | None:
     return Account(uid, gid, groups, person.pw_name, person.pw_dir, person.pw_shell)
 
 
-def spawn(program: Program, nofile: tuple[int, int] | None = None) -> int:
+def is_quick(program: Program) -> bool:
+    """Tell whether any thread may start it: nothing of our own process changes for it."""
+    return program.umask is None and _is_plain(program) and is_available()
+
+
+def spawn(program: Program, nofile: tuple[int, int] | None = None, *, alone: bool = True) -> int:
     """Start a program and give its number; HostFailure with a full sentence if that fails.
 
-    `nofile` is the limit on open files that the supervisor itself was started with.
+    `nofile` is the limit on open files that the supervisor itself was started with. Only what
+    `is_quick` may be started on another thread than the loop's, and then not `alone`.
     """
-    limits = program.limits
-    plain = program.account is None and limits.nofile is None and limits.nice is None
     try:
-        if plain and sys.platform == "linux":
+        if is_quick(program):
+            pid = _spawn_quickly(program, alone=alone)
+        elif _is_plain(program) and sys.platform == "linux":
             pid = _spawn_plain(program)
-            _hand_back_limit(pid, nofile)
-            return pid
-        return _spawn_forked(program, nofile)
+        else:
+            return _spawn_forked(program, nofile)
+        _hand_back_limit(pid, nofile)
     except subprocess.SubprocessError as cause:
         raise HostFailure(
             f"'{program.path}' was not started: its user, group or limits could not be set.",
@@ -101,6 +109,26 @@ def spawn(program: Program, nofile: tuple[int, int] | None = None) -> int:
         ) from cause
     except OSError as cause:
         raise _explained(program, cause) from cause
+    return pid
+
+
+def _is_plain(program: Program) -> bool:
+    limits = program.limits
+    return program.account is None and limits.nofile is None and limits.nice is None
+
+
+def _spawn_quickly(program: Program, *, alone: bool) -> int:
+    descriptors = {1: program.out, 2: program.err}
+    if program.lock is not None:
+        descriptors[LOCK_DESCRIPTOR] = program.lock
+    return spawn_quickly(
+        program.path,
+        program.argv,
+        program.environment,
+        folder=program.working_dir,
+        descriptors=descriptors,
+        alone=alone,
+    )
 
 
 def _spawn_plain(program: Program) -> int:
