@@ -38,8 +38,6 @@ def test_fifos_of_one_moment_are_told_in_one_message(home):
         link = PumpLink(home)
         for name in ("a", "b"):
             link.add(name)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
         link.close()
 
     with listening(home) as ear:

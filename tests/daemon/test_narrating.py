@@ -46,18 +46,13 @@ FACTS = [
 ]
 
 
-class Heard:
-    def __init__(self):
-        self.lines = []
-
-    def write(self, level, event, message, **context):
-        self.lines.append((level, event, message, context))
-
-
 def told(event):
-    heard = Heard()
-    narrate(Recorded(seq=1, id="1", at=0.0, event=event), heard)
-    return heard.lines
+    entry = narrate(Recorded(seq=1, id="1", at=7.0, event=event))
+    if entry is None:
+        return []
+    assert entry.at == 7.0
+    context = {"worker": entry.worker, "task_id": entry.task_id, "label": entry.label}
+    return [(entry.level.name, entry.event, entry.message, context)]
 
 
 def test_every_fact_is_one_line_that_names_its_slot_and_worker():

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from uphold.host.logbooks import KEEP, MAX_SIZE, Level, Logbook, RotatingFile
+from uphold.host.logbooks import KEEP, MAX_SIZE, Entry, Level, Logbook, RotatingFile
 
 WALL = 1770301815.234
 
@@ -306,3 +306,22 @@ def test_what_was_written_before_a_crash_is_in_the_log(folder):
     there = [int(line.rpartition(" ")[2]) for line in lines(folder)]
     assert there == list(range(there[0], there[-1] + 1))
     assert there[-1] >= told
+
+
+def test_records_of_one_moment_are_lines_of_their_own_with_their_own_times(make, folder):
+    book = make(level=Level.INFO)
+    book.write_all(
+        [
+            Entry(Level.INFO, "one", worker="a", at=0.0),
+            Entry(Level.DEBUG, "nobody asked"),
+            Entry(Level.ERROR, "two", event="x.y", at=WALL),
+        ]
+    )
+    assert [(each["message"], each["timestamp"][:4]) for each in records(folder)] == [
+        ("one", "1970"),
+        ("two", "2026"),
+    ]
+    assert [line.partition("] ")[2] for line in lines(folder)] == [
+        "[SUPERVISOR] [INFO] one",
+        "[SUPERVISOR] [ERROR] two",
+    ]

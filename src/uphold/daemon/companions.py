@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PUMP: Final = "@pump"
 _MOST_NAMED: Final = 100
+_BEFORE_TELLING: Final = 0.01
+"""A pipe takes what its worker says until then; in a rush one message tells of many."""
 _SETTINGS: Final = ("max_size", "keep", "compress", "overflow")
 
 
@@ -53,11 +55,13 @@ class PumpLink:
         self._folder = os.open(home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._settings = b""
         self._fresh: list[str] = []
+        self._telling: asyncio.TimerHandle | None = None
 
     def add(self, slot: str) -> None:
         """Tell of a slot's FIFOs; those of one moment go in one message."""
         if not self._fresh:
-            asyncio.get_running_loop().call_soon(self._tell_fresh)
+            loop = asyncio.get_running_loop()
+            self._telling = loop.call_later(_BEFORE_TELLING, self._tell_fresh)
         self._fresh.append(slot)
 
     def _tell_fresh(self) -> None:
@@ -90,7 +94,11 @@ class PumpLink:
             self._send("settings")
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Say what is still to be said, and let go of the socket."""
+        if self._telling is not None:
+            self._telling.cancel()
+        if self._fresh:
+            self._tell_fresh()
         self._socket.close()
         os.close(self._folder)
 

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 from uphold.core import events
 from uphold.core.absorbing import describe_exit
 from uphold.core.names import worker_of
-from uphold.host.logbooks import Level
+from uphold.host.logbooks import Entry, Level
 from uphold.wire.envelopes import severity
 
 if TYPE_CHECKING:
     from uphold.core.events import Recorded, SlotFact
     from uphold.host.logbooks import Logbook
-    from uphold.ports.logs import Log
 
-_LEVELS: Final = {"info": "INFO", "warning": "WARNING", "error": "ERROR"}
+_LEVELS: Final = {"info": Level.INFO, "warning": Level.WARNING, "error": Level.ERROR}
 
 
 class BookLog:
@@ -40,27 +39,27 @@ class BookLog:
         )
 
 
-def narrate(recorded: Recorded, log: Log) -> None:
-    """Write one event into the log. A change of state is told by the fact that caused it."""
+def narrate(recorded: Recorded) -> Entry | None:
+    """Put one event into words. A change of state is told by the fact that caused it."""
     event = recorded.event
     if isinstance(event, events.StateChanged):
-        return
+        return None
     if isinstance(event, events.Note) and event.type == "supervisor.heartbeat":
-        return
-    level = _LEVELS.get(severity(event), "INFO")
-    if isinstance(event, events.Note):
-        worker = event.entity_id if event.entity_type == "worker" else None
-        label = event.payload.get("label")
-        log.write(
-            level,
-            event.type,
-            _note(event),
-            worker=worker,
-            task_id=event.entity_id if event.entity_type == "order" else None,
-            label=None if label is None else str(label),
-        )
-        return
-    log.write(level, event.TYPE, _sentence(event), worker=worker_of(event.slot))
+        return None
+    level = _LEVELS.get(severity(event), Level.INFO)
+    if not isinstance(event, events.Note):
+        worker = worker_of(event.slot)
+        return Entry(level, _sentence(event), event.TYPE, worker, at=recorded.at)
+    label = event.payload.get("label")
+    return Entry(
+        level,
+        _note(event),
+        event.type,
+        worker=event.entity_id if event.entity_type == "worker" else None,
+        task_id=event.entity_id if event.entity_type == "order" else None,
+        label=None if label is None else str(label),
+        at=recorded.at,
+    )
 
 
 def _sentence(event: SlotFact) -> str:  # noqa: C901 - one arm for each fact

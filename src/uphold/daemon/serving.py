@@ -48,12 +48,14 @@ from uphold.wire.redaction import Redactor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from uphold.engine.bus import Subscription
     from uphold.host.homes import Home
     from uphold.host.processes.birth import Birthright
 
 _HOUSEKEEPING: Final = 30.0
 _TURNS_TO_PRUNE: Final = 120
-_STORIES_AT_ONCE: Final = 50
+_BEFORE_STORIES: Final = 0.02
+_STORIES_AT_ONCE: Final = 100
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 
@@ -179,7 +181,7 @@ async def _serve_owned(
         mirror = RuntimeMirror(home.runtime)
         stack.callback(mirror.close)
         news = supervisor.subscribe()
-        stories = asyncio.create_task(_tell_stories(news, log), name="log")
+        stories = asyncio.create_task(_tell_stories(news, book, clock), name="log")
         methods = Methods(
             supervisor=supervisor,
             config=config,
@@ -238,13 +240,12 @@ class _Redactors:
         return self._made[1]
 
 
-async def _tell_stories(news: Any, log: BookLog) -> None:
-    for turn in count(1):
-        recorded = await anext(news, None)
-        if recorded is None:
-            return
-        narrate(recorded, log)
-        if not turn % _STORIES_AT_ONCE:
+async def _tell_stories(news: Subscription, book: Logbook, clock: MachineClock) -> None:
+    """Write events into the logs, a moment after they happened: acting on them comes first."""
+    while await news.wait():
+        await clock.sleep(_BEFORE_STORIES)
+        while recorded := news.take_waiting(_STORIES_AT_ONCE):
+            book.write_all(entry for each in recorded if (entry := narrate(each)) is not None)
             await asyncio.sleep(0)  # a thousand workers have much to tell: others come first
 
 

@@ -51,18 +51,29 @@ class Subscription:
         self._bus.forget(self)
         self._ready.set()
 
+    async def wait(self) -> bool:
+        """Wait until there is something to hear; False when there will never be anything."""
+        while not self._lost and not self._waiting:
+            if self._closed:
+                return False
+            self._ready.clear()
+            await self._ready.wait()
+        return True
+
+    def take_waiting(self, most: int) -> list[Recorded]:
+        """Take what waits, at most this many, the oldest first."""
+        taken = [self._gap()] if self._lost else []
+        while self._waiting and len(taken) < most:
+            taken.append(self._waiting.popleft())
+        return taken
+
     def __aiter__(self) -> Subscription:
         return self
 
     async def __anext__(self) -> Recorded:
-        while not self._lost and not self._waiting:
-            if self._closed:
-                raise StopAsyncIteration
-            self._ready.clear()
-            await self._ready.wait()
-        if self._lost:
-            return self._gap()
-        return self._waiting.popleft()
+        if not await self.wait():
+            raise StopAsyncIteration
+        return self.take_waiting(1)[0]
 
     def _gap(self) -> Recorded:
         first, lost = self._lost_from, self._lost

@@ -67,18 +67,13 @@ def worker_environment(
 
 def find_program(command: str, path: str | None, working_dir: str) -> str:
     """Find what a command names, with the worker's own PATH and from its own folder."""
-    if "/" in command:
-        candidates = [os.path.join(working_dir, command)]  # noqa: PTH118 - on the way of each start
-    else:
-        folders = (DEFAULT_PATH if path is None else path).split(":")
-        candidates = [f"{folder or '.'}/{command}" for folder in folders]
-        candidates = [os.path.join(working_dir, name) for name in candidates]  # noqa: PTH118
-    files = []
+    candidates = _candidates(command, path, working_dir)
     for candidate in candidates:
-        if os.path.isfile(candidate):  # noqa: PTH113 - a Path for each would cost more than the look
-            if os.access(candidate, os.X_OK):
-                return candidate
-            files.append(candidate)
+        # In this order: most folders of a PATH are plainly without it, and this is the way of
+        # each start.
+        if os.access(candidate, os.X_OK) and os.path.isfile(candidate):  # noqa: PTH113
+            return candidate
+    files = [candidate for candidate in candidates if os.path.isfile(candidate)]  # noqa: PTH113
     if files:
         raise HostFailure(
             f"'{files[0]}' is not executable.",
@@ -86,6 +81,16 @@ def find_program(command: str, path: str | None, working_dir: str) -> str:
             remedy=f"chmod +x {files[0]}, or name its interpreter in the command.",
         )
     raise HostFailure(_not_found(command, path, working_dir), code=NOT_FOUND)
+
+
+def _candidates(command: str, path: str | None, working_dir: str) -> list[str]:
+    if "/" in command:
+        return [os.path.join(working_dir, command)]  # noqa: PTH118 - a Path would cost more
+    folders = (DEFAULT_PATH if path is None else path).split(":")
+    return [
+        f"{folder}/{command}" if folder[:1] == "/" else f"{working_dir}/{folder or '.'}/{command}"
+        for folder in folders
+    ]
 
 
 def _not_found(command: str, path: str | None, working_dir: str) -> str:

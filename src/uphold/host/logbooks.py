@@ -1,7 +1,7 @@
 """The supervisor's own two logs: `runtime.log` for programs, `supervisor.log` for people.
 
-Each record is one write of one line, so that nothing waits in memory when the supervisor
-dies. A full disk costs records, which are counted, and nothing else.
+Records are written at once, one line each; those of one moment go in one write, so that a
+thousand workers cost little. A full disk costs records, which are counted, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import json
 import os
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from uphold.core.texts import printable
 from uphold.core.times import utc_text
@@ -23,6 +23,8 @@ from uphold.host.files import write_all
 MAX_SIZE: Final = 10_000_000
 KEEP: Final = 5
 _LONGEST_MESSAGE: Final = 8 * 1024
+_LARGEST_WRITE: Final = 100
+"""Records in one write: a rotation comes at most this many lines late."""
 _WITHOUT_BLOCKING: Final = select.PIPE_BUF
 """A pipe that is ready takes this much without making the writer wait."""
 
@@ -37,6 +39,19 @@ class Level(IntEnum):
     CRITICAL = 50
 
 
+class Entry(NamedTuple):
+    """One record to be."""
+
+    level: Level
+    message: str
+    event: str | None = None
+    worker: str | None = None
+    task_id: str | None = None
+    label: str | None = None
+    at: float | None = None
+    """When it happened; None is now."""
+
+
 class RotatingFile:
     """A file of lines that starts anew when it is full; the earlier ones are numbered."""
 
@@ -47,17 +62,17 @@ class RotatingFile:
         self._descriptor: int | None = None
         self._size = 0
 
-    def write(self, line: bytes) -> None:
-        """Add one line, whole or not at all; OSError if it cannot be had."""
-        descriptor = self._ready(len(line))
+    def write(self, lines: bytes) -> None:
+        """Add whole lines, all or none; OSError if that cannot be had."""
+        descriptor = self._ready(len(lines))
         try:
-            write_all(descriptor, line)
+            write_all(descriptor, lines)
         except OSError:
-            # A disk that fills up takes the beginning of a line: no half record stays.
+            # A disk that fills up takes the beginning of them: no half record stays.
             with suppress(OSError):
                 os.ftruncate(descriptor, self._size)
             raise
-        self._size += len(line)
+        self._size += len(lines)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -135,23 +150,30 @@ class Logbook:
         label: str | None = None,
     ) -> None:
         """Add one record to both logs."""
-        if level < self._level:
-            return
-        message = self._scrub(message)[:_LONGEST_MESSAGE]
-        record = {
-            "timestamp": utc_text(self._wall()),
-            "level": level.name,
-            "event": event,
-            "message": message,
-            "worker": worker,
-            "task_id": task_id,
-            "label": label,
-        }
-        line = _for_people(record)
+        self.write_all((Entry(level, message, event, worker, task_id, label),))
+
+    def write_all(self, entries: Iterable[Entry]) -> None:
+        """Add records to both logs, in their order."""
+        records = [self._record(entry) for entry in entries if entry.level >= self._level]
         with self._lock:
-            self._add(self._runtime, record, _for_programs)
-            self._add(self._supervisor, record, _for_people)
-            self._repeat(line)
+            for start in range(0, len(records), _LARGEST_WRITE):
+                some = records[start : start + _LARGEST_WRITE]
+                self._add(self._runtime, some, _for_programs)
+                self._add(self._supervisor, some, _for_people)
+            if self._echo is not None:
+                for record in records:
+                    self._repeat(_for_people(record))
+
+    def _record(self, entry: Entry) -> Record:
+        return {
+            "timestamp": utc_text(self._wall() if entry.at is None else entry.at),
+            "level": entry.level.name,
+            "event": entry.event,
+            "message": self._scrub(entry.message)[:_LONGEST_MESSAGE],
+            "worker": entry.worker,
+            "task_id": entry.task_id,
+            "label": entry.label,
+        }
 
     def debug(self, message: str, **fields: str | None) -> None:
         """Note something only a developer wants to know."""
@@ -179,14 +201,16 @@ class Logbook:
             self._runtime.close()
             self._supervisor.close()
 
-    def _add(self, file: RotatingFile, record: Record, shape: Callable[[Record], bytes]) -> None:
+    def _add(
+        self, file: RotatingFile, records: list[Record], shape: Callable[[Record], bytes]
+    ) -> None:
         try:
             if self._lost[file]:
-                file.write(shape(_loss(record, self._lost[file])))
+                file.write(shape(_loss(records[0], self._lost[file])))
                 self._lost[file] = 0
-            file.write(shape(record))
+            file.write(b"".join(map(shape, records)))
         except OSError:
-            self._lost[file] += 1
+            self._lost[file] += len(records)
 
     def _repeat(self, line: bytes) -> None:
         """Show the line on stderr too, unless whoever reads that has stopped reading."""
