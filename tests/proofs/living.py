@@ -41,3 +41,9 @@ def zombies_of(parent: int) -> list[int]:
     """Find the dead children that a process has not let go of yet."""
     found = ((pid, fields(pid)) for pid in numbers())
     return [pid for pid, each in found if each and each[0] == "Z" and int(each[1]) == parent]
+
+
+def cpu_seconds(pid: int) -> float:
+    """Give the CPU time a process has used, children not counted."""
+    found = fields(pid)
+    return (int(found[11]) + int(found[12])) / os.sysconf("SC_CLK_TCK") if found else 0.0

@@ -93,30 +93,10 @@ class PumpHome:
         return self.pump.wait(30)
 
     def places(self, log: str) -> list[Path]:
-        """The files of a log, oldest first, found without uphold's code."""
-        numbers = sorted(
-            {int(path.name.split(".log.")[1].split(".")[0]) for path in self._rotated(log)}
-        )
-        paths = []
-        for number in reversed(numbers):
-            plain = self.logs / f"{log}.{number}"
-            paths.append(plain if plain.exists() else self.logs / f"{log}.{number}.gz")
-        return [*paths, *([self.logs / log] if (self.logs / log).exists() else [])]
+        return places(self.logs, log)
 
     def text(self, log: str) -> bytes:
-        """Everything a log holds, oldest first."""
-        while True:
-            try:
-                return self._text(log)
-            except FileNotFoundError:
-                continue  # rotated between two looks
-
-    def _text(self, log: str) -> bytes:
-        parts = []
-        for path in self.places(log):
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as source:
-                parts.append(source.read())
-        return b"".join(parts)
+        return text(self.logs, log)
 
     def close(self) -> None:
         for process in self._processes:
@@ -126,6 +106,28 @@ class PumpHome:
         for fd in list(self._held):
             self.let_go(fd)
 
-    def _rotated(self, log: str) -> list[Path]:
-        found = self.logs.glob(f"{log}.[0-9]*")
-        return [path for path in found if path.suffix != ".idx"]
+
+def places(logs: Path, log: str) -> list[Path]:
+    """The files of a log, oldest first, found without uphold's code."""
+    found = [path for path in logs.glob(f"{log}.[0-9]*") if path.suffix != ".idx"]
+    numbers = {int(path.name.split(".log.")[1].split(".")[0]) for path in found}
+    paths = []
+    for number in sorted(numbers, reverse=True):
+        plain = logs / f"{log}.{number}"
+        paths.append(plain if plain.exists() else logs / f"{log}.{number}.gz")
+    return [*paths, *([logs / log] if (logs / log).exists() else [])]
+
+
+def text(logs: Path, log: str) -> bytes:
+    """Everything a log holds, oldest first."""
+    while True:
+        try:
+            return b"".join(content(path) for path in places(logs, log))
+        except FileNotFoundError:
+            continue  # rotated between two looks
+
+
+def content(path: Path) -> bytes:
+    """One file of a log, as it was written."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as source:
+        return source.read()
