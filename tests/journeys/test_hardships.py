@@ -134,6 +134,21 @@ def test_a_damaged_journal_is_set_aside_and_live_workers_are_still_adopted(site)
     assert is_gone(pid)
 
 
+@pytest.mark.accepts("P2", "P27")
+def test_a_start_that_fails_half_way_says_why_and_leaves_no_worker_unknown(site):
+    site.workers(web="exec sleep 1000")
+    (site.home / "control.sock").mkdir(parents=True)  # where a socket is to be: it cannot be made
+    site.home.chmod(0o700)
+    failed = site.run("start")
+    assert failed.code == 1
+    assert "cannot use its home" in failed.err
+    assert "Traceback" not in failed.err
+    assert site.status()["supervisor"]["ownership"] == "stale"
+    site.ok("stop")
+    eventually(lambda: site.processes() == [], what="no process is left")
+    assert site.status()["supervisor"]["ownership"] == "stopped"
+
+
 @pytest.mark.accepts("B-09", "D-08", "D-07", "D-13")
 @pytest.mark.parametrize("content", [b"", b"{", b"garbage", b"\x00" * 100, b'{"pid": "x"}'])
 def test_a_corrupt_lock_file_is_its_own_state_and_start_repairs_it(site, content):

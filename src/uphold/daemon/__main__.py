@@ -24,7 +24,7 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     import gc  # noqa: PLC0415
 
     from uphold.daemon.serving import Launch, say_error, serve  # noqa: PLC0415
-    from uphold.errors import UpholdError  # noqa: PLC0415
+    from uphold.errors import HostFailure, UpholdError  # noqa: PLC0415
     from uphold.host.homes import Home  # noqa: PLC0415
     from uphold.host.processes.birth import birth  # noqa: PLC0415
 
@@ -45,6 +45,13 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     except UpholdError as error:
         say_error(ready, error)
         return error.exit_code
+    except OSError as cause:
+        failure = HostFailure(
+            f"the supervisor cannot use its home {home.path}: {cause}.",
+            remedy="Look at the disk and at who may write there, then start it again.",
+        )
+        say_error(ready, failure)
+        return failure.exit_code
 
 
 def _stop_left_overs(home: object, flags: dict[str, str]) -> int:

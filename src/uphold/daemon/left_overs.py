@@ -72,9 +72,15 @@ async def stop_left_overs(
     )
     lock = HomeLock.take(home, owner)
     try:
-        return await _stop(home, clock, owner, order)
-    finally:
+        told = await _stop(home, clock, owner, order)
+    except BaseException:
+        lock.let_go()
+        raise
+    if told["ok"]:
         lock.release(clock.now().wall)
+    else:
+        lock.let_go()  # what could not be ended must be looked for again
+    return told
 
 
 async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> dict[str, object]:

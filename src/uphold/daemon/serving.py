@@ -106,9 +106,14 @@ async def serve(launch: Launch) -> int:
     )
     lock = HomeLock.take(home, owner)
     try:
-        return await _serve_owned(launch, clock, config, owner, lock)
-    finally:
-        lock.release(clock.now().wall)
+        code = await _serve_owned(launch, clock, config, owner, lock)
+    except BaseException:
+        # Workers may live, of this supervisor or of one before it: the lock must not say that
+        # it all ended in order, or nobody would look for them.
+        lock.let_go()
+        raise
+    lock.release(clock.now().wall)
+    return code
 
 
 async def _serve_owned(
@@ -192,6 +197,7 @@ async def _serve_owned(
             redactor=redactors.current,
         )
         server = ControlServer(home.path, methods.table(), methods.streams())
+        stack.push_async_callback(supervisor.abandon)
         await supervisor.start()
         await server.open()
         stack.push_async_callback(server.close)

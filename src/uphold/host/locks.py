@@ -114,7 +114,7 @@ class HomeLock:
         try:
             _write(descriptors[-1], owner, None)
         except OSError as cause:
-            lock._close()
+            lock.let_go()
             raise HostFailure(
                 f"cannot write the owner of the home into {home.lock}: {cause.strerror}.",
                 code="UPH_HOME_UNWRITABLE",
@@ -155,9 +155,10 @@ class HomeLock:
             return
         with suppress(OSError):
             _write(self._descriptors[-1], self._owner, stopped_at)
-        self._close()
+        self.let_go()
 
-    def _close(self) -> None:
+    def let_go(self) -> None:
+        """Give the home back without a word, as a death would: the next one has to look."""
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._descriptors = ()
