@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import os
 import pwd
 import signal
@@ -10,6 +12,7 @@ import pytest
 
 from drivers.conftest import alive, variables
 from uphold.core.specs import StopRule
+from uphold.drivers.emptying import PROOF, PROOF_BY_DESCENT
 from uphold.testing.waiting import eventually
 
 ROOT = os.geteuid() == 0
@@ -29,6 +32,18 @@ os.wait()
 while not os.path.exists({mark!r}) or not os.path.getsize({mark!r}): time.sleep(0.005)
 """
 NEW_ENVIRONMENT = "os.execve(sys.executable, [sys.executable, '-ISc', {source!r}], {{}})"
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["orphans leave", "orphans come"])
+def reaping(request):
+    """With and without orphans coming to us: what is proved is the same, by other means."""
+    let_orphans_come(request.param)
+    yield request.param
+    let_orphans_come(False)
+
+
+def let_orphans_come(come):
+    assert ctypes.CDLL(None).prctl(36, int(come), 0, 0, 0) == 0
 
 
 def daemon(stage, then="pass"):
@@ -177,6 +192,7 @@ def test_a_foreign_holder_of_the_lock_is_named_and_never_killed(act):
         pidfd = os.pidfd_open(pid)
         handed = steal(pidfd, 3)
         os.close(pidfd)
+        let_orphans_come(False)  # what descends from us would be ours, and no stranger
         holder = subprocess.Popen(
             [*who, sys.executable, "-ISc", source], pass_fds=[handed], stdout=subprocess.PIPE
         )
@@ -219,5 +235,44 @@ def test_many_stops_share_few_looks_at_the_process_table(act):
             await stage.told("Gone", slot)
         assert stage.marked() == []
         assert stage.driver.scanner.looks < len(slots) / 2
+
+    act(scene)
+
+
+@pytest.mark.accepts("P3")
+def test_a_tree_that_must_have_come_to_us_is_proved_empty_without_a_scan(act, reaping):
+    async def scene(stage):
+        await stage.start("web", "sleep", "1000")
+        await stop(stage)
+        proof = stage.seen("Gone", "web").proof
+        assert proof == (PROOF_BY_DESCENT if reaping else PROOF)
+
+    act(scene)
+
+
+@pytest.mark.accepts("P3")
+def test_one_that_was_adopted_is_looked_for_among_all_processes(act):
+    async def scene(stage):
+        launch = stage.launch("web", "sleep", "1000")
+        await stage.driver.start(launch)
+        identity = (await stage.told("Started", "web")).identity
+        await stage.next_supervisor()
+        await stage.driver.adopt([stage.trace(launch, identity)])
+        await stage.told("Adopted", "web")
+        await stop(stage)
+        assert stage.seen("Gone", "web").proof == PROOF
+
+    act(scene)
+
+
+@pytest.mark.accepts("P3")
+def test_an_orphan_among_our_children_makes_the_proof_look_at_all_processes(act, reaping):
+    async def scene(stage):
+        left = await asyncio.create_subprocess_exec("sleep", "1000")  # nobody's main process
+        await stage.start("web", "sleep", "1000")
+        await stop(stage)
+        assert stage.seen("Gone", "web").proof == PROOF
+        left.kill()
+        await left.wait()
 
     act(scene)

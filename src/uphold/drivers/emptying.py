@@ -1,7 +1,8 @@
 """Ending what is left of a slot, and proving that nothing is.
 
-"Stopped" is said here and nowhere else: the lock is free and no process carries the nonce.
-What cannot be ended is named, and looked for until it is gone.
+"Stopped" is said here and nowhere else: the lock is free, and no process carries the nonce or,
+where all of a tree must have come to us as its sub-reaper, nothing has. What cannot be ended is
+named, and looked for until it is gone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uphold.core.events import StopFailed
 from uphold.core.statuses import Fault
 from uphold.drivers.launching import account_number
-from uphold.host.processes import hold_sighted
+from uphold.host.processes import hold_sighted, is_reaper
+from uphold.host.processes.reaping import has_orphans
 from uphold.host.processes.slotlocks import is_held
 from uphold.host.proctable import read_proc, read_stat
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from uphold.ports.clocks import Clock
 
 PROOF: Final = "lock free, no process carries the nonce"
+PROOF_BY_DESCENT: Final = "lock free, no descendant left"
 _PATIENCE: Final = 2.0
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
@@ -50,30 +53,53 @@ class Emptier:
     """Makes slots empty."""
 
     def __init__(
-        self, home: Home, clock: Clock, scanner: Scanner, tell: Callable[[SlotFact], None]
+        self,
+        home: Home,
+        clock: Clock,
+        scanner: Scanner,
+        tell: Callable[[SlotFact], None],
+        claimed: Callable[[int], bool],
     ) -> None:
+        """`claimed` tells whether a child of ours is the main process of some slot."""
         self._home = home
         self._clock = clock
         self._scanner = scanner
         self._tell = tell
+        self._claimed = claimed
+        self._is_reaper = is_reaper()
+        self._no_orphans_at = -1.0
 
-    async def empty(self, run: Run) -> None:
-        """End everything of a slot; return when that is proved. Complains once if it lasts."""
+    async def empty(self, run: Run) -> str:
+        """End everything of a slot; say how it is proved. Complains once if it lasts."""
         began = self._clock.now().mono
         pause, complained = _FIRST_PAUSE, False
         while True:
             if run.process is not None:
                 # The group is ended through the pidfd, which reaches those that fork right now.
                 run.process.send_group(signal.SIGKILL)
+            if self._is_plainly_empty(run):
+                return PROOF_BY_DESCENT
             await self._clock.sleep(pause)
             survivors, trouble = await self.end_survivors(run)
             if not survivors and not trouble and run.exit is not None:
-                return
+                return PROOF
             late = self._clock.now().mono - began >= _PATIENCE
             if late and not complained and (survivors or trouble):
                 complained = True
                 self._tell(_stop_failed(run, survivors, trouble))
             pause = _SLOW_PAUSE if complained else min(pause * 2, _LONGEST_PAUSE)
+
+    def _is_plainly_empty(self, run: Run) -> bool:
+        """Prove without a look at all processes that nothing is left, where that is possible."""
+        if not self._is_reaper or not run.descended or run.exit is None:
+            return False
+        if self._no_orphans_at < run.ended_at:
+            # One look serves all that had ended before it.
+            now = self._clock.now().mono
+            if has_orphans(self._claimed):
+                return False
+            self._no_orphans_at = now
+        return not is_held(self._home.slot_lock(run.slot))
 
     async def end_survivors(self, run: Run) -> tuple[list[Survivor], str]:
         """Look for what is left and send it SIGKILL; also say if one could not look."""

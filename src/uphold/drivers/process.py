@@ -64,8 +64,9 @@ class ProcessDriver:
         self._launcher = Launcher(self._outputs, environment, nofile)
         self.scanner = Scanner()
         self._finder = Finder(home, clock, self.scanner)
-        emptier = Emptier(home, clock, self.scanner, self._facts.tell)
-        self._watch = Watch(home, clock, self._facts, emptier)
+        children: set[int] = set()
+        emptier = Emptier(home, clock, self.scanner, self._facts.tell, children.__contains__)
+        self._watch = Watch(home, clock, self._facts, emptier, children)
         self._starter = Starter(
             home,
             clock,

@@ -20,7 +20,9 @@ class Run:
 
     __slots__ = (
         "adopted",
+        "descended",
         "emptying",
+        "ended_at",
         "exit",
         "exit_told",
         "generation",
@@ -52,6 +54,10 @@ class Run:
         self.main: Identity | None = None if process is None else process.identity
         """Whom the session belongs to, as long as that is fresh knowledge."""
         self.adopted = adopted
+        self.descended = False
+        """Everything that can carry its nonces was started by us or descends from that."""
+        self.ended_at = 0.0
+        """Instant of the monotonic clock at which its main process had been reaped."""
         self.stopping = False
         """Somebody asked for its end: it counts as ended only when verified empty."""
         self.exit: Exit | None = None

@@ -287,8 +287,11 @@ class Starter:
         self, prepared: Prepared, outcome: int | Exception, earlier: tuple[str, ...]
     ) -> None:
         launch = prepared.launch
+        before = self._watch.runs.get(launch.slot)
         process = self._launcher.finish(prepared, outcome)
-        self._watch.hold(self._as_run(launch, (launch.nonce, *earlier), process), process)
+        run = self._as_run(launch, (launch.nonce, *earlier), process)
+        run.descended = not earlier or (before is not None and before.descended)
+        self._watch.hold(run, process)
         self._facts.tell(
             Started(slot=launch.slot, generation=launch.generation, identity=process.identity)
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Exited, Gone
 from uphold.core.statuses import Exit
-from uphold.drivers.emptying import PROOF, Emptier
+from uphold.drivers.emptying import Emptier
 from uphold.drivers.listeners import Listeners
 from uphold.drivers.runs import Run
 from uphold.host.processes.containment import Ending
@@ -38,14 +38,16 @@ _WATCH_STEP: Final = 0.2
 class Watch:
     """All runs that are in sight."""
 
-    def __init__(self, home: Home, clock: Clock, facts: Listeners, emptier: Emptier) -> None:
+    def __init__(
+        self, home: Home, clock: Clock, facts: Listeners, emptier: Emptier, children: set[int]
+    ) -> None:
+        """`children` is kept up to date: numbers of those whose exit nobody else may take."""
         self.runs: dict[str, Run] = {}
         self._home = home
         self._clock = clock
         self._facts = facts
         self._emptier = emptier
-        self._children: set[int] = set()
-        """Numbers of processes whose exit is waited for here, and taken by nobody else."""
+        self._children = children
         self._tasks: set[asyncio.Task[None]] = set()
         self._reaper: StrangerReaper | None = None
 
@@ -57,7 +59,8 @@ class Watch:
     def hold(self, run: Run, process: Process) -> None:
         """Watch a run whose main process lives."""
         self.runs[run.slot] = run
-        self._children.add(process.identity.pid)
+        if process.child:
+            self._children.add(process.identity.pid)
         if process.descriptor >= 0:
             loop = asyncio.get_running_loop()
             loop.add_reader(process.descriptor, self._ended, run, process)
@@ -140,8 +143,9 @@ class Watch:
         self._exited(run, process.reap() or Ending())
 
     def _exited(self, run: Run, ending: Ending) -> None:
-        at = self._clock.now().wall
-        run.exit = Exit(code=ending.code, signal=ending.signal, at=at)
+        now = self._clock.now()
+        run.exit = Exit(code=ending.code, signal=ending.signal, at=now.wall)
+        run.ended_at = now.mono
         run.exit_told = True
         if run.main is not None:
             self._children.discard(run.main.pid)
@@ -155,12 +159,12 @@ class Watch:
         )
 
     async def _empty(self, run: Run) -> None:
-        await self._emptier.empty(run)
+        proof = await self._emptier.empty(run)
         self._let_go(run)
         run.emptying = None
         run.nonces = ()
         told = None if run.exit_told else run.exit
-        self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=PROOF, exit=told))
+        self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=proof, exit=told))
 
     def _let_go(self, run: Run) -> None:
         if run.process is None:

@@ -14,6 +14,7 @@ if sys.platform == "linux":
         find,
         hold_child,
         hold_sighted,
+        is_reaper,
     )
 else:
     from uphold.host.processes.posix import (
@@ -24,6 +25,7 @@ else:
         find,
         hold_child,
         hold_sighted,
+        is_reaper,
     )
 
 __all__ = [
@@ -34,4 +36,5 @@ __all__ = [
     "find",
     "hold_child",
     "hold_sighted",
+    "is_reaper",
 ]

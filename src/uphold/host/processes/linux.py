@@ -24,6 +24,7 @@ _WANTED: Final = 0xF
 _HAS_EXIT: Final = 8
 _TO_GROUP: Final = 4
 _SUBREAPER: Final = 36
+_IS_SUBREAPER: Final = 37
 _CLOEXEC_ALL: Final = 4
 
 
@@ -138,6 +139,13 @@ def hold_sighted(pid: int, start_ticks: int, nonce: str) -> Process | None:
 def become_reaper() -> bool:
     """Have orphaned descendants come to us instead of to process 1."""
     return bool(ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def is_reaper() -> bool:
+    """Tell whether orphaned descendants come to us."""
+    answer = ctypes.c_int(0)
+    known = ctypes.CDLL(None).prctl(_IS_SUBREAPER, ctypes.byref(answer), 0, 0, 0) == 0
+    return bool(known and answer.value)
 
 
 def close_on_exec(first: int) -> bool:

@@ -98,6 +98,11 @@ def become_reaper() -> bool:
     return False
 
 
+def is_reaper() -> bool:
+    """Orphans never come to us here."""
+    return False
+
+
 def close_on_exec(first: int) -> bool:
     """Mark every open descriptor from this one on to be closed at exec."""
     for entry in Path("/dev/fd").iterdir():

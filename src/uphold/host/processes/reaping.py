@@ -53,13 +53,32 @@ class StrangerReaper:
         return stat is not None and stat.dead and stat.session != os.getsid(0)
 
 
+def has_orphans(claimed: Callable[[int], bool]) -> bool:
+    """Tell whether anything alive has come to us as its sub-reaper.
+
+    Whatever lives of a tree whose root we started and reaped is one of these, or descends from
+    one: parents that end leave their children to us. They come to the main thread.
+    """
+    for pid in _all_children():
+        if not claimed(pid):
+            stat = read_stat(pid)
+            if stat is not None and not stat.dead:
+                return True
+    return False
+
+
 def _children() -> list[int]:
-    """List our children if one is dead; those that came to us are with the main thread's."""
+    """List our children if one is dead."""
     try:
         dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return []
     if dead is None:
         return []
+    return _all_children() or [dead.si_pid]
+
+
+def _all_children() -> list[int]:
+    """List our main thread's children: those it started, and those that came to us."""
     raw = read_proc(f"/proc/self/task/{os.getpid()}/children")
-    return [int(number) for number in raw.split()] or [dead.si_pid]
+    return [int(number) for number in raw.split()]
