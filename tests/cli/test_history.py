@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,50 @@ def test_details_say_the_reason_last_and_leave_out_what_is_empty():
     assert details({"names": ["a", "b"]}) == "names=a,b"
     assert details("text") == "text"
     assert details(None) == ""
+    assert details({"left_overs": True}) == "left_overs=being seen off"
+    assert details({"left_overs": False}) == "left_overs=False"
+
+
+@pytest.mark.accepts("E-25")
+@pytest.mark.parametrize("verb", ["events", "audit", "logs"])
+def test_the_history_of_a_worker_nobody_knows_is_an_error_with_the_nearest_name(
+    uphold, supervisor, document, row, write, verb
+):
+    write(Batch(events=[event(1)], audit=[entry(1)]))
+    supervisor.answers["status"] = document(row("mailer"))
+    result = uphold(verb, "mialer")
+    assert result.code == 5
+    assert "Did you mean 'mailer'?" in result.err
+    assert uphold(verb, "-f", "mialer").code == 5
+    assert uphold(verb, "mailer").code == 0, "it has no history yet, but it is known"
+
+
+@pytest.mark.parametrize("verb", ["events", "audit"])
+def test_a_worker_that_was_removed_keeps_its_history(
+    uphold, supervisor, document, row, write, verb
+):
+    write(Batch(events=[event(1)], audit=[entry(1)]))
+    supervisor.answers["status"] = document(row("mailer"))
+    result = uphold(verb, "api")
+    assert (result.code, len(result.out.splitlines())) == (0, 1)
+
+
+def test_the_events_of_a_slot_are_those_of_its_worker(uphold, write):
+    write(Batch(events=[event(1), event(2, "web")]))
+    assert len(uphold("events", "api.2").out.splitlines()) == 1
+
+
+def test_the_audit_can_be_narrowed_down_to_workers(uphold, write):
+    several = replace(entry(2), target_id="*", details={"names": ["api", "web"]})
+    other = replace(entry(3), target_id="db", details={})
+    write(Batch(audit=[entry(1), several, other]))
+
+    def ids(*words: str) -> list[str]:
+        out = uphold("audit", "--json", *words).out
+        return [json.loads(line)["audit_id"] for line in out.splitlines()]
+
+    assert ids() == ["a-1", "a-2", "a-3"]
+    assert ids("api") == ["a-1", "a-2"]
+    assert ids("web") == ["a-2"]
+    assert ids("web", "db", "api") == ["a-1", "a-2", "a-3"]
+    assert ids("web", "db", "api", "-n", "2") == ["a-2", "a-3"]

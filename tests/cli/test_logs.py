@@ -94,3 +94,13 @@ def test_a_worker_nobody_knows_is_not_taken_for_a_silent_one(
     assert result.code == 5
     assert "Did you mean 'mailer'?" in result.err
     assert uphold("logs", "mailer") == (0, "no logs yet\n", "")
+
+
+@pytest.mark.accepts("E-25")
+def test_one_unknown_name_among_known_ones_is_not_passed_over(
+    uphold, logs, supervisor, document, row
+):
+    (logs / "mailer.log").write_text("one\n")
+    supervisor.answers["status"] = document(row("mailer"), row("web"))
+    assert uphold("logs", "mailer", "wbe").code == 5
+    assert uphold("logs", "mailer", "web").code == 0

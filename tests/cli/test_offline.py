@@ -211,3 +211,22 @@ def test_the_slots_of_a_worker_stand_together_in_order(uphold, leave):
     rows = uphold("status", "--json").json["workers"]
     assert [row["slot"] for row in rows] == ["api", "web", "web.2", "web.10"]
     assert [row["slot"] for row in uphold("status", "web.2", "--json").json["workers"]] == ["web.2"]
+
+
+def test_workers_stand_in_the_order_of_the_file_which_the_mirror_keeps(uphold, home, leave):
+    leave(*(slot_of(name, None, State.STOPPED) for name in ("api", "web", "web.2", "zoo")))
+    mirrored = {"workers": {"web": {}, "web.2": {}, "api": {}}}
+    (home / "runtime.json").write_text(json.dumps(mirrored))
+    rows = uphold("status", "--json").json["workers"]
+    assert [row["slot"] for row in rows] == ["web", "web.2", "api", "zoo"]
+
+
+def test_a_plan_without_a_supervisor_knows_what_people_ordered(uphold, home, leave):
+    leave(slot_of("held", None, State.STOPPED))
+    config = home.parent / "plan.toml"
+    config.write_text("".join(f'[workers.{n}]\ncommand = ["x"]\n' for n in ("held", "free")))
+    changes = uphold("plan", "--json", "-c", str(config)).json["changes"]
+    assert [(each["name"], each["action"], each["reason"]) for each in changes] == [
+        ("held", "none", "paused"),
+        ("free", "start", "new"),
+    ]

@@ -108,3 +108,9 @@ def test_what_is_no_record_reads_as_empty(tmp_path):
     (tmp_path / "link").symlink_to("list")
     for name in ("list", "torn", "link", "missing"):
         assert read_record(str(tmp_path / name)) == {}
+
+
+@pytest.mark.accepts("E-25")
+def test_two_forms_of_one_answer_are_a_usage_error(uphold, supervisor, document, row):
+    supervisor.answers["status"] = document(row())
+    assert uphold("status", "--kv", "--json").code == 2

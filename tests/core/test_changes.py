@@ -7,6 +7,7 @@ import pytest
 from uphold.core import orders
 from uphold.core.changes import Change, begins_anew, differences, preview, restarting
 from uphold.core.declaring import Entry
+from uphold.core.overrides import Override, file_says
 from uphold.core.specs import (
     Backoff,
     Kind,
@@ -269,3 +270,27 @@ def test_what_is_foretold_is_what_happens(key):
         assert foretold == "update"
         assert done <= {"Amend", "Start"}
         assert ("Start" in done) is (key == "replicas")
+
+
+def test_without_a_supervisor_orders_in_force_are_part_of_the_plan():
+    specs = [WorkerSpec(name=name, command=("x",)) for name in ("a", "b", "c", "d")]
+    said = file_says(specs[0])
+    ordered = {
+        "a": Override(up=False, by="ann: repair", said=said),
+        "b": Override(held=True, by="bob", said=said),
+        "c": Override(enabled=False, said=said),
+        "d": Override(up=False, by="ann", said=replace(said, autostart=False)),
+    }
+    found = preview({}, specs, ordered)
+    assert [(each.name, each.action, each.reason) for each in found] == [
+        ("a", "none", "stopped by ann: repair"),
+        ("b", "none", "paused by bob"),
+        ("c", "none", "new, disabled"),
+        ("d", "start", "new"),
+    ]
+
+
+def test_a_hold_by_nobody_we_know_is_still_a_hold():
+    spec = WorkerSpec(name="a", command=("x",))
+    (change,) = preview({}, [spec], {"a": Override(held=True)})
+    assert (change.action, change.reason) == ("none", "paused")

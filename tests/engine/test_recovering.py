@@ -163,3 +163,23 @@ def test_what_lives_and_is_wanted_again_is_adopted_and_not_started_twice():
         await stage.supervisor.abandon()
 
     asyncio.run(go())
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize("forgive", [True, False])
+def test_failures_are_forgiven_by_a_person_who_restarts_everything_and_by_nobody_else(forgive):
+    async def go():
+        stage = await Stage(replace(WEB, max_restarts=0)).start()
+        stage.driver.end("web", 1)
+        await stage.clock.advance(1)
+        assert stage.status("web").state is State.FAILED
+        await stage.supervisor.stop()
+        await stage.crash()
+        await stage.supervisor.start(forgive=forgive)
+        await stage.clock.settle()
+        state, failures = stage.status("web").state, stage.status("web").failures
+        await stage.supervisor.abandon()
+        return state, failures
+
+    expected = (State.RUNNING, 0) if forgive else (State.FAILED, 1)
+    assert asyncio.run(go()) == expected

@@ -15,6 +15,7 @@ from uphold.host.files import (
     make_private_folder,
     network_filesystem,
     refuse_network_filesystem,
+    user_name,
     write_atomically,
 )
 
@@ -165,8 +166,10 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
         folder = tmp_path / "theirs"
         folder.mkdir()
         os.chown(folder, 65534, 65534)
-    with pytest.raises(HostFailure, match="belongs to user"):
+    with pytest.raises(HostFailure, match="belongs to user") as refused:
         make_private_folder(folder)
+    assert refused.value.exit_code == 4
+    assert "sudo -u " in refused.value.remedy
 
 
 @pytest.mark.accepts("P1")
@@ -197,3 +200,8 @@ def test_a_home_on_a_share_is_refused_with_a_remedy(tmp_path, monkeypatch):
     with pytest.raises(HostFailure, match="lies on a share") as caught:
         refuse_network_filesystem(tmp_path.__class__("/dev/shm"))
     assert "--home" in caught.value.remedy
+
+
+def test_a_user_without_a_name_is_told_by_number():
+    assert user_name(0) == "root"
+    assert user_name(2_000_123_456) == "#2000123456"

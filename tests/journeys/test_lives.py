@@ -322,3 +322,38 @@ def test_an_adopted_worker_that_dies_is_not_shown_as_running_and_comes_back(site
     ]
     exits = [e["payload"]["exit"] for e in history if e["payload"].get("exit")]
     assert {"code": None, "signal": 9} in [{k: x[k] for k in ("code", "signal")} for x in exits]
+
+
+@pytest.mark.accepts("P8")
+def test_a_restart_of_everything_tries_failed_workers_again_and_an_upgrade_does_not(site):
+    command = "test -e mended && exec sleep 1000; exit 3"
+    site.workers(web={"command": command, "shell": True, "max_restarts": 0}, db="exec sleep 1000")
+    site.ok("start")
+    site.until("web", state="failed")
+    (site.folder / "mended").touch()
+    site.ok("restart", "--keep-workers")
+    assert site.worker("web")["state"] == "failed"
+    site.ok("stop")
+    site.ok("start")
+    assert site.worker("web")["state"] == "failed"
+    site.ok("restart")
+    site.until("web", state="running")
+
+
+def test_a_home_whose_path_is_no_utf_8_works(site):
+    site.workers(web="exec sleep 1000")
+    home = os.fsencode(site.folder) + b"/h\xff"
+
+    def run(*words):
+        command = [sys.executable, "-m", "uphold", "-c", str(site.config), "--home", home, *words]
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        return done.returncode, done.stdout.decode()
+
+    try:
+        assert run("start")[0] == 0
+        code, out = run("status", "--json")
+        assert code == 0
+        assert json.loads(out)["supervisor"]["home"].endswith("h\\udcff")
+        assert run("restart", "web")[0] == 0
+    finally:
+        assert run("stop")[0] == 0

@@ -30,3 +30,8 @@ def test_a_message_is_one_line():
     line = encode_line({"text": "a\nb"})
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"text": "a\nb"}
+
+
+def test_names_that_are_no_utf_8_are_escaped_instead_of_breaking_the_answer():
+    line = encode_line({"id": 1, "result": {"home": "/x/h\udcff"}})
+    assert json.loads(line) == {"id": 1, "result": {"home": "/x/h\\udcff"}}

@@ -20,11 +20,15 @@ PATIENCE: Final = 120.0
 """Seconds a supervisor may take until all its workers have begun."""
 
 
-def start_supervisor(args: argparse.Namespace, place: Place) -> dict[str, Any]:
-    """Start it in the background and wait until it answers."""
+def start_supervisor(
+    args: argparse.Namespace, place: Place, *, forgive: bool = False
+) -> dict[str, Any]:
+    """Start it in the background and wait until it answers; failures are forgiven if told to."""
     refuse_second(place)
     config = require_config(place)
-    started = spawn_supervisor(place.home, config, foreground=False, own_output=True)
+    started = spawn_supervisor(
+        place.home, config, foreground=False, own_output=True, forgive=forgive
+    )
     if args.no_wait:
         import os
 

@@ -134,6 +134,9 @@ def details(payload: object) -> str:
         return "" if payload is None else str(payload)
     known = {key: value for key, value in payload.items() if value not in (None, "", [], {})}
     before, after, why = known.pop("before", None), known.pop("after", None), known.pop("why", "")
+    # True after every ordered stop too, until the proof is there: no cause for alarm.
+    if known.get("left_overs"):
+        known["left_overs"] = "being seen off"
     parts = [f"{before} -> {after}"] if after is not None else []
     parts += [f"{key}={_short(value)}" for key, value in known.items()]
     return " ".join([*parts, f"({why})"] if why else parts)

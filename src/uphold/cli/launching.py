@@ -40,18 +40,22 @@ def prepare_home(home: str) -> None:
     make_private_folder(Path(home, "logs"))
 
 
-def spawn_supervisor(home: str, config: str, *, foreground: bool, own_output: bool) -> Started:
+def spawn_supervisor(
+    home: str, config: str, *, foreground: bool, own_output: bool, forgive: bool = False
+) -> Started:
     """Start the supervisor; in the background it gets a session and an output file of its own.
 
     `own_output` false leaves it this terminal for its messages. Either way it stands in a
-    process group of its own, so that Ctrl-C reaches it once, through us.
+    process group of its own, so that Ctrl-C reaches it once, through us. `forgive` lets it try
+    failed workers again.
     """
     prepare_home(home)
     reading, writing = os.pipe()
     try:
         pid = _spawn(
             ["--home", home, "--config", config, "--ready-fd", str(writing)]
-            + (["--foreground"] if foreground else []),
+            + (["--foreground"] if foreground else [])
+            + (["--forgive"] if forgive else []),
             output=f"{home}/logs/{DAEMON_OUTPUT}" if own_output else None,
             passed=writing,
             session=not foreground,

@@ -31,12 +31,20 @@ def look_ourselves(
     runtime = runtime_of(home)
     slots = recorded_slots(home, runtime)
     wanted = _chosen(slots, names, companions=companions)
+    # The mirror keeps the order of the file, the journal none; slots it does not know come last.
+    order = {name: turn for turn, name in enumerate(_mirrored(runtime))}
+    wanted.sort(key=lambda each: order.get(worker_of(each.slot), len(order)))
     at = now()
     return {
         "schema": 1,
         "supervisor": supervisor_record(home, found, runtime),
         "workers": [_row(each, at, boot_id()) for each in wanted],
     }
+
+
+def _mirrored(runtime: Mapping[str, Any]) -> list[str]:
+    told = runtime.get("workers")
+    return list(dict.fromkeys(map(worker_of, told))) if isinstance(told, dict) else []
 
 
 def anything_alive(home: str) -> bool:

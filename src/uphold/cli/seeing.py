@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from uphold.cli.owners import owner_of
 from uphold.control.client import PATIENCE, Connection
-from uphold.errors import STATUS_CANNOT_TELL, NotRunning, UpholdError
+from uphold.core.names import nearest, worker_of
+from uphold.errors import STATUS_CANNOT_TELL, NoSuchWorker, NotRunning, UpholdError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from uphold.cli.places import Place
 
@@ -42,6 +43,21 @@ def look(
     from uphold.cli.offline import look_ourselves
 
     return look_ourselves(place.home, found, names, companions=companions)
+
+
+def refuse_unknown(place: Place, names: Iterable[str]) -> None:
+    """Tell a worker of which there is no record yet from one that does not exist."""
+    asked = tuple(names)
+    if not asked:
+        return
+    known = {str(row["name"]) for row in look(place, companions=True)["workers"]}
+    for name in asked:
+        if known and worker_of(name) not in known:
+            meant = nearest(name, known)
+            raise NoSuchWorker(
+                f"there is no worker '{name}', and nothing is recorded of one.",
+                remedy=f"Did you mean '{meant}'?" if meant else "`uphold status` lists them all.",
+            )
 
 
 def _add_stop_note(document: dict[str, Any], home: str) -> None:

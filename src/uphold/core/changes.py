@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core.declaring import Entry, follow_file
 from uphold.core.names import is_companion
+from uphold.core.overrides import PLAIN, Override, after_absence
 from uphold.core.specs import Kind, WorkerSpec
-from uphold.core.statuses import SlotStatus, State
+from uphold.core.statuses import Admin, SlotStatus, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,9 +81,18 @@ class Change:
     keys: tuple[str, ...] = ()
 
 
-def preview(before: Mapping[str, Entry], after: Sequence[WorkerSpec]) -> tuple[Change, ...]:
-    """Say what declaring these specs would do, worker by worker, in file order."""
-    found = [_change(before.get(spec.name), spec) for spec in after]
+def preview(
+    before: Mapping[str, Entry],
+    after: Sequence[WorkerSpec],
+    ordered: Mapping[str, Override] | None = None,
+) -> tuple[Change, ...]:
+    """Say what declaring these specs would do, worker by worker, in file order.
+
+    `ordered` is what people ordered earlier for workers that are not declared now, because no
+    supervisor runs.
+    """
+    orders = ordered or {}
+    found = [_change(before.get(spec.name), spec, orders.get(spec.name, PLAIN)) for spec in after]
     kept = {spec.name for spec in after}
     found += [
         Change(name=name, action="remove", reason="no longer in the file")
@@ -92,9 +102,9 @@ def preview(before: Mapping[str, Entry], after: Sequence[WorkerSpec]) -> tuple[C
     return tuple(found)
 
 
-def _change(entry: Entry | None, spec: WorkerSpec) -> Change:
+def _change(entry: Entry | None, spec: WorkerSpec, ordered: Override) -> Change:
     if entry is None:
-        return _fresh(spec)
+        return _fresh(Entry(spec=spec, override=after_absence(ordered, spec)))
     keys = differences(entry.spec, spec)
     if not keys:
         return Change(name=spec.name, action="none", reason="unchanged")
@@ -113,11 +123,19 @@ def _change(entry: Entry | None, spec: WorkerSpec) -> Change:
     return Change(name=spec.name, action="update", reason=f"applies in place: {shown}", keys=keys)
 
 
-def _fresh(spec: WorkerSpec) -> Change:
-    if spec.quarantined:
-        return Change(name=spec.name, action="none", reason="new, quarantined until approved")
-    if not spec.enabled:
-        return Change(name=spec.name, action="none", reason="new, disabled")
-    if not spec.autostart:
-        return Change(name=spec.name, action="none", reason="new, started only on request")
-    return Change(name=spec.name, action="start", reason="new")
+_WITHHELD: Final = {
+    Admin.QUARANTINED: "new, quarantined until approved",
+    Admin.PAUSED: "paused",
+    Admin.DISABLED: "new, disabled",
+    Admin.ENABLED: "new, started only on request",
+}
+
+
+def _fresh(entry: Entry) -> Change:
+    name = entry.spec.name
+    if entry.wanted:
+        return Change(name=name, action="start", reason="new")
+    if entry.withheld_by:
+        admin = "stopped" if entry.admin is Admin.ENABLED else str(entry.admin)
+        return Change(name=name, action="none", reason=f"{admin} by {entry.withheld_by}")
+    return Change(name=name, action="none", reason=_WITHHELD[entry.admin])

@@ -36,6 +36,7 @@ def _serve(home: object, flags: dict[str, str]) -> int:
         ready_fd=ready,
         birthright=birth(),
         environ=dict(os.environ),
+        forgive="forgive" in flags,
     )
     # A thread that computes hands the interpreter back soon: the loop must not wait for it.
     sys.setswitchinterval(0.0005)
@@ -88,7 +89,8 @@ def _flags(words: list[str]) -> dict[str, str]:
     rest = iter(words)
     for word in rest:
         name = word.removeprefix("--")
-        flags[name] = "" if name in ("foreground", "stop-left-overs") else next(rest, "")
+        alone = name in ("foreground", "forgive", "stop-left-overs")
+        flags[name] = "" if alone else next(rest, "")
     return flags
 
 

@@ -10,6 +10,8 @@ from uphold.wire.envelopes import fault_shape
 from uphold.wire.overrides import encode_override
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from uphold.core.statuses import SlotStatus
     from uphold.engine.snapshots import Snapshot
 
@@ -39,9 +41,17 @@ def runtime_view(
         "stopped_at": utc_or_none(stopped_at),
         "last_error": supervisor["last_error"],
         "supervisor": supervisor,
-        "workers": {slot: _slot_view(status) for slot, status in snapshot.observed.slots.items()},
+        "workers": {slot: _slot_view(status) for slot, status in _in_order(snapshot)},
         "overrides": overrides,
     }
+
+
+def _in_order(snapshot: Snapshot) -> Iterator[tuple[str, SlotStatus]]:
+    """Give the slots in the order of the file; those that are no longer in it come last."""
+    observed, declared = snapshot.observed, snapshot.declaration.workers
+    for name in (*declared, *(name for name in observed.by_worker if name not in declared)):
+        for slot in observed.of(name):
+            yield slot, observed.slots[slot]
 
 
 def _slot_view(status: SlotStatus) -> dict[str, object]:

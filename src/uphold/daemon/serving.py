@@ -69,6 +69,8 @@ class Launch:
     ready_fd: int | None
     birthright: Birthright
     environ: dict[str, str]
+    forgive: bool = False
+    """Whoever restarts everything wants failed workers to be tried again."""
 
 
 def prepare(home: Home) -> None:
@@ -198,7 +200,7 @@ async def _serve_owned(
         )
         server = ControlServer(home.path, methods.table(), methods.streams())
         stack.push_async_callback(supervisor.abandon)
-        await supervisor.start()
+        await supervisor.start(forgive=launch.forgive)
         await server.open()
         stack.push_async_callback(server.close)
         if rescued:

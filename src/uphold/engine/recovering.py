@@ -14,7 +14,7 @@ from uphold.ports.drivers import Trace
 from uphold.wire.overrides import decode_override, encode_override
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from uphold.core.specs import WorkerSpec
     from uphold.ports.journals import Memory
@@ -75,6 +75,13 @@ def without_numbers(text: str) -> str | None:
     """Keep what an override wants, without the versions of a declaration that was lost."""
     override = replace(decode_override(text), nudge=0, kick=0, pardon=0)
     return encode_override(override)
+
+
+def forgivable(observed: Observed) -> Iterator[SlotStatus]:
+    """Find the slots whose failures keep them down. Any other start counts anew by itself."""
+    for status in observed.slots.values():
+        if status.state in (State.FAILED, State.BACKOFF):
+            yield status
 
 
 def as_recorded(recovered: Recovered) -> Declaration:

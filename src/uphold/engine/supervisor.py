@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core import orders
 from uphold.core.declaring import Declaration, declare
 from uphold.core.ending import ending
+from uphold.core.events import Pardoned
 from uphold.core.health import fatal
 from uphold.core.specs import Kind
 from uphold.core.statuses import UNKILLABLE, Fault, SupervisorStatus
@@ -30,6 +31,7 @@ from uphold.engine.reconciler import Reconciler
 from uphold.engine.recovering import (
     Recovered,
     as_recorded,
+    forgivable,
     recover,
     with_overrides,
     without_numbers,
@@ -123,10 +125,11 @@ class Supervisor:
         """Put facts on record and let them out."""
         await self._board.tell(self._ledger, news)
 
-    async def start(self, *, only_to_stop: bool = False) -> None:
+    async def start(self, *, only_to_stop: bool = False, forgive: bool = False) -> None:
         """Go on where the last supervisor stopped, then keep what is declared running.
 
         `only_to_stop` finds what still runs and ends it, on the terms it was started under.
+        `forgive` is for a restart that a person ordered: failures count anew (P8).
         """
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
@@ -145,6 +148,9 @@ class Supervisor:
         else:
             await self._declare_first(recovered)
         await self._adopt(recovered.traces)
+        if forgive:
+            for status in forgivable(recovered.observed):
+                self._report(Pardoned(slot=status.slot))
         self._reconciler.wake(None)
         await self._turn(*_missing(memory), supervisor_note("supervisor.started"))
         self._config.subscribe(self._configured)

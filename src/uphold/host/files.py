@@ -186,9 +186,12 @@ def _make_private(path: Path, descriptor: int) -> None:
     found = os.fstat(descriptor)
     if found.st_uid != os.geteuid():
         raise HostFailure(
-            f"{path} belongs to user {found.st_uid}, not to user {os.geteuid()} who runs uphold.",
+            f"{path} belongs to user {user_name(found.st_uid)}, not to {user_name(os.geteuid())} "
+            "who runs uphold.",
             code="UPH_HOME_UNSAFE",
-            remedy="Run uphold as the owner of its home, or choose another home.",
+            remedy=f"Run it as the owner: sudo -u {user_name(found.st_uid)} uphold ...; or choose "
+            "another home. What runs there is left alone.",
+            exit_code=EXIT_NOT_PERMITTED,
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise HostFailure(
@@ -198,6 +201,16 @@ def _make_private(path: Path, descriptor: int) -> None:
         )
     if stat.S_IMODE(found.st_mode) != 0o700:
         os.fchmod(descriptor, 0o700)
+
+
+def user_name(uid: int) -> str:
+    """Name a user as `sudo -u` takes it; one without a name by its number."""
+    import pwd  # noqa: PLC0415 - needed for messages only
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"#{uid}"
 
 
 def _filesystem_type(path: Path) -> int:

@@ -35,7 +35,8 @@ SELECT audit_id, actor, action, target_type, target_id, label, created_at, detai
        prev_hash, hash
 FROM audit_log_t
 WHERE (:since IS NULL OR created_at >= :since) AND (:until IS NULL OR created_at <= :until)
-  AND (:target IS NULL OR target_id = :target)
+  AND (:target IS NULL OR target_id = :target OR CASE WHEN json_valid(details_json) THEN EXISTS
+       (SELECT 1 FROM json_each(details_json, '$.names') WHERE value = :target) ELSE 0 END)
 """
 
 AUDIT: Final = {

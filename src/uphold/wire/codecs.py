@@ -7,26 +7,17 @@ error which names the field.
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from uphold.core.specs import WorkerSpec
 from uphold.errors import Malformed
 
 T = TypeVar("T")
 
-_SCHEME: Final = "1"
-"""Rises when the way of hashing changes, so that an old hash is never compared with a new one."""
-
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
-
-_UNORDERED: Final = frozenset({"environment", "labels", "depends_on", "pass_environment"})
-"""Fields of a spec in which the order of entries means nothing."""
 
 
 def encode(value: object) -> bytes:
@@ -41,14 +32,6 @@ def encode(value: object) -> bytes:
         return _ENCODER.encode(_without_halves(msgspec.to_builtins(value, enc_hook=_plainer)))
     except (TypeError, ValueError, OverflowError, RecursionError) as cause:
         raise Malformed(f"a {type(value).__name__} cannot be written: {cause}") from cause
-
-
-def encode_spec(spec: WorkerSpec) -> bytes:
-    """Turn a spec into canonical JSON: sorted keys, no spaces. Nothing in it is ever changed."""
-    try:
-        return _CANONICAL.encode(spec)
-    except (TypeError, ValueError, OverflowError) as cause:
-        raise Malformed(f"the terms of worker '{spec.name}' cannot be written: {cause}") from cause
 
 
 def decode(kind: type[T], raw: bytes | str) -> T:
@@ -71,37 +54,6 @@ def restore(kind: type[T], plain: Mapping[str, object]) -> T:
         raise Malformed(f"a {kind.__name__} cannot be read: {cause}") from cause
 
 
-def spec_hash(spec: WorkerSpec) -> str:
-    """Name the content of a spec: equal terms give equal names, in every run and version.
-
-    Only what differs from the defaults is hashed, so a field that a later uphold adds does
-    not make every worker look changed.
-    """
-    try:
-        content = _ENCODER.encode(_telling(spec))
-    except (TypeError, ValueError) as cause:
-        raise Malformed(f"the terms of worker '{spec.name}' cannot be hashed: {cause}") from cause
-    return f"{_SCHEME}:{hashlib.sha256(content).hexdigest()}"
-
-
-def _telling(value: Any) -> dict[str, object]:
-    """Keep what differs from the defaults, sorted by name."""
-    kept: dict[str, object] = {}
-    for field in sorted(dataclasses.fields(value), key=lambda each: each.name):
-        content = getattr(value, field.name)
-        if content == field.default:
-            continue
-        if dataclasses.is_dataclass(content):
-            kept[field.name] = _telling(content)
-        elif field.name in _UNORDERED:
-            kept[field.name] = sorted(content)
-        elif isinstance(content, float) and content.is_integer():
-            kept[field.name] = int(content)  # 30 and 30.0 are the same term
-        else:
-            kept[field.name] = content
-    return kept
-
-
 def _without_halves(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
@@ -121,4 +73,3 @@ def _plainer(value: object) -> object:
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_plainer)
-_CANONICAL: Final = msgspec.json.Encoder(order="sorted")

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from uphold.wire.codecs import encode
+
 
 class Request(msgspec.Struct, frozen=True):
     """What a client asks."""
@@ -16,7 +18,6 @@ class Request(msgspec.Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(Request)
-_encoder = msgspec.json.Encoder()
 
 
 def decode_request(line: bytes) -> Request | str:
@@ -28,5 +29,5 @@ def decode_request(line: bytes) -> Request | str:
 
 
 def encode_line(value: object) -> bytes:
-    """Write a message as one line."""
-    return _encoder.encode(value) + b"\n"
+    """Write a message as one line; names that are no UTF-8 are escaped in it."""
+    return encode(value) + b"\n"

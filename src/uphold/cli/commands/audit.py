@@ -13,8 +13,10 @@ from uphold.cli.history import (
 )
 from uphold.cli.places import locate
 from uphold.cli.records import journal_of
+from uphold.cli.seeing import refuse_unknown
 from uphold.cli.speaking import print_document, say
-from uphold.errors import EXIT_DONE, UpholdError
+from uphold.core.names import worker_of
+from uphold.errors import EXIT_DONE, StoreUnavailable, UpholdError
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what may follow the verb."""
     parser.add_argument(
-        "action", nargs="?", choices=("verify",), help="verify: check the chain of the audit"
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help="only orders about these workers; the one word `verify` checks the chain instead",
     )
     declare_history_options(parser)
 
@@ -34,8 +39,9 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the audit, or check it."""
     place = locate(args)
-    if args.action == "verify":
+    if args.names == ["verify"]:
         return _verify(place, args)
+    _refuse_unknown(place, args)
     return tell_history(
         place,
         args,
@@ -60,8 +66,24 @@ def audit_line(record: dict[str, Any]) -> str:
 
 
 def _recorded(journal: JournalReader, args: argparse.Namespace) -> list[dict[str, Any]]:
-    found = journal.audit(since=args.since, limit=limit_of(args), newest_first=True)
-    return found[::-1]
+    limit = limit_of(args)
+    found: dict[object, dict[str, Any]] = {}
+    for name in dict.fromkeys(map(worker_of, args.names)) or [None]:
+        lines = journal.audit(since=args.since, target=name, limit=limit, newest_first=True)
+        found |= {line["audit_id"]: line for line in lines[::-1]}
+    # Sorting keeps the order of the chain among lines of the same moment.
+    in_order = sorted(found.values(), key=lambda line: str(line["created_at"]))
+    return in_order[-limit:] if limit and args.names else list(found.values())
+
+
+def _refuse_unknown(place: Place, args: argparse.Namespace) -> None:
+    try:
+        with journal_of(place.home) as journal:
+            names = dict.fromkeys(map(worker_of, args.names))
+            silent = [name for name in names if not journal.audit(target=name, limit=1)]
+    except StoreUnavailable:
+        return  # told by whoever reads it next
+    refuse_unknown(place, silent)
 
 
 def _verify(place: Place, args: argparse.Namespace) -> int:

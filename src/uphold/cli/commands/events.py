@@ -15,7 +15,9 @@ from uphold.cli.history import (
 from uphold.cli.places import locate
 from uphold.cli.reaching import reach
 from uphold.cli.records import journal_of
+from uphold.cli.seeing import refuse_unknown
 from uphold.cli.speaking import say
+from uphold.core.names import worker_of
 from uphold.errors import EXIT_DONE, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the history, then follow the stream from where it ended."""
     place = locate(args)
-    known, last = _recorded(place, args)
+    known, last, silent = _recorded(place, args)
+    refuse_unknown(place, silent)
     if not known and not args.follow and not args.json:
         say(args, "no events yet")
     tell_records(args, known, event_line)
@@ -55,24 +58,30 @@ def event_line(event: dict[str, Any]) -> str:
     )
 
 
-def _recorded(place: Place, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int | None]:
-    """Read the last events, oldest first, and tell up to which number everything was looked at."""
+def _recorded(
+    place: Place, args: argparse.Namespace
+) -> tuple[list[dict[str, Any]], int | None, list[str]]:
+    """Read the last events, oldest first; up to which number; and of whom there are none."""
     limit = limit_of(args)
+    silent: list[str] = []
     try:
         with journal_of(place.home) as journal:
             newest = journal.events(limit=1, newest_first=True)
             found: list[dict[str, Any]] = []
-            for name in args.names or [None]:
-                found += journal.events(
+            for name in dict.fromkeys(map(worker_of, args.names)) or [None]:
+                of_worker = journal.events(
                     since=args.since, worker=name, limit=limit, newest_first=True
                 )
+                if name and not of_worker and not journal.events(worker=name, limit=1):
+                    silent.append(name)
+                found += of_worker
     except StoreUnavailable as error:
         if error.code == "UPH_JOURNAL_MISSING":
-            return [], None
+            return [], None, []
         raise
     found.sort(key=_number)
     looked_at = max(map(_number, (*newest, *found)), default=None)
-    return found[-limit:] if limit else [], looked_at
+    return found[-limit:] if limit else [], looked_at, silent
 
 
 def _number(event: dict[str, Any]) -> int:

@@ -9,16 +9,15 @@ from uphold.cli.arguments import count
 from uphold.cli.history import point_in_time
 from uphold.cli.places import locate
 from uphold.cli.speaking import say
-from uphold.core.names import nearest, worker_of
+from uphold.core.names import worker_of
 from uphold.core.texts import utc_text
-from uphold.errors import EXIT_DONE, NoSuchWorker
+from uphold.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
     from uphold.cli.logreading import Line, LogView, Wanted
-    from uphold.cli.places import Place
 
 USUAL_LINES: Final = 100
 
@@ -56,12 +55,15 @@ def run(args: argparse.Namespace) -> int:
         grep=None if args.grep is None else grep_of(args.grep),
     )
     with LogView(Path(place.home, "logs"), args.names) as view:
-        if not view.sources:
-            _refuse_unknown(place, args.names)
-            if not args.follow:
-                if not args.json:
-                    say(args, "no logs yet")
-                return EXIT_DONE
+        found = {word for each in view.sources for word in (each.slot, worker_of(each.slot))}
+        if silent := [name for name in args.names if name not in found]:
+            from uphold.cli.seeing import refuse_unknown
+
+            refuse_unknown(place, silent)
+        if not view.sources and not args.follow:
+            if not args.json:
+                say(args, "no logs yet")
+            return EXIT_DONE
         _print(_chosen(view, wanted, args), view, args)
     return EXIT_DONE
 
@@ -94,17 +96,3 @@ def _record(line: Line) -> dict[str, Any]:
         "timestamp": None if line.at is None else utc_text(line.at),
         "text": line.text.decode(errors="backslashreplace"),
     }
-
-
-def _refuse_unknown(place: Place, names: list[str]) -> None:
-    """Tell a worker that has written nothing from one that does not exist."""
-    from uphold.cli.seeing import look
-
-    known = {row["name"] for row in look(place, companions=True)["workers"]}
-    for name in names:
-        if known and worker_of(name) not in known:
-            meant = nearest(name, known)
-            raise NoSuchWorker(
-                f"there is no worker '{name}' and no log of one.",
-                remedy=f"Did you mean '{meant}'?" if meant else "`uphold status` lists them all.",
-            )

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from uphold.cli.changes import change_lines, is_change
 from uphold.cli.places import Place, locate, require_config
 from uphold.cli.reaching import reach
+from uphold.cli.records import journal_of
 from uphold.cli.screens import screen_of
 from uphold.cli.speaking import print_document, say
-from uphold.errors import EXIT_DONE, NotRunning
+from uphold.errors import EXIT_DONE, NotRunning, StoreUnavailable
 
 if TYPE_CHECKING:
     import argparse
+
+    from uphold.core.overrides import Override
 
 EXIT_CHANGES: Final = 2
 
@@ -26,7 +29,7 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask the supervisor to read the file again and compare; without one, everything is new."""
+    """Ask the supervisor to read the file again and compare; without one, see what would start."""
     place = locate(args)
     try:
         with reach(place) as connection:
@@ -47,4 +50,19 @@ def _from_nothing(place: Place) -> dict[str, Any]:
     from uphold.wire.views import change_view
 
     settings = load(require_config(place), environ=os.environ)
-    return {"schema": 1, "changes": [change_view(each) for each in preview({}, settings.workers)]}
+    changes = preview({}, settings.workers, _orders_in_force(place))
+    return {"schema": 1, "changes": [change_view(each) for each in changes]}
+
+
+def _orders_in_force(place: Place) -> dict[str, Override]:
+    """Read what people ordered, for the next supervisor to honour."""
+    from json import dumps
+
+    from uphold.wire.overrides import decode_override
+
+    try:
+        with journal_of(place.home) as journal:
+            ordered = journal.overrides()
+    except StoreUnavailable:
+        return {}
+    return {name: decode_override(dumps(each)) for name, each in ordered.items()}

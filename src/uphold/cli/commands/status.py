@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uphold.cli.arguments import usage_error
 from uphold.cli.places import locate
 from uphold.cli.rendering import key_values, table
 from uphold.cli.screens import screen_of
@@ -28,6 +29,10 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prove who owns the home, ask it (or look for ourselves), and print."""
+    if args.kv and args.json:
+        raise usage_error(
+            "--kv and --json are two forms of the same answer.", "Leave out one of them."
+        )
     place = locate(args)
     if args.watch:
         from uphold.cli.live import watch
