@@ -69,7 +69,7 @@ def leave(home: Path) -> Callable[..., None]:
         if clean:
             held.release(NOW + 60)
         else:
-            held._close()
+            held.let_go()
 
     return write
 
