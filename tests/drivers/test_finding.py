@@ -251,7 +251,7 @@ def test_a_lost_journal_loses_no_process(act):
         damaged = stage.launch("damaged", "sleep", "1000")
         identities = {each.slot: left_behind(stage, each) for each in (kept, lost, ended, damaged)}
         await eventually(lambda: not alive(identities["ended"].pid))
-        stage.home.slot_lock("damaged").write_bytes(b"\0" * 256)
+        Path(stage.home.slot_lock("damaged")).write_bytes(b"\0" * 256)
         await eventually(
             lambda: all(variables(identities[name].pid) for name in ("kept", "lost", "damaged"))
         )

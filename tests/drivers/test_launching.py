@@ -161,7 +161,7 @@ def test_a_worker_of_another_user_is_that_user_in_every_respect(act):
         assert set(seen["Groups"].split()) == expected
         own = {b"USER=nobody", b"LOGNAME=nobody", f"HOME={NOBODY.pw_dir}".encode()}
         assert own <= set(variables(pid))
-        assert stage.home.fifo("web").stat().st_uid == NOBODY.pw_uid
+        assert Path(stage.home.fifo("web")).stat().st_uid == NOBODY.pw_uid
         await stage.driver.stop("web", StopRule())
         await stage.told("Gone", "web")
 
@@ -277,7 +277,7 @@ def test_output_of_a_worker_that_ended_waits_in_its_fifo(act):
             launch = stage.launch("web", "echo", f"run {generation}", generation=generation)
             await stage.driver.start(launch)
             await eventually(lambda n=generation: stage.kinds("web").count("Exited") == n)
-        path = stage.home.fifo("web")
+        path = Path(stage.home.fifo("web"))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         fifo = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         assert os.read(fifo, 100) == b"run 1\nrun 2\n"

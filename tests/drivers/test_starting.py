@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_a_link_planted_as_a_lock_is_not_followed(act):
     async def scene(stage):
         target = stage.folder / "precious"
         target.write_text("precious")
-        stage.home.slot_lock("web").symlink_to(target)
+        Path(stage.home.slot_lock("web")).symlink_to(target)
         await stage.driver.start(stage.launch("web", "sleep", "1000"))
         assert stage.kinds("web") == ["StartFailed"]
         assert target.read_text() == "precious"
@@ -122,7 +123,7 @@ def test_what_is_planted_as_output_is_not_written_to(act, planted):
     async def scene(stage):
         target = stage.folder / "precious"
         target.write_text("precious")
-        fifo = stage.home.fifo("web")
+        fifo = Path(stage.home.fifo("web"))
         if planted == "link":
             fifo.symlink_to(target)
         else:

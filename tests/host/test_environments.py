@@ -4,7 +4,7 @@ import pytest
 
 from uphold.core.specs import WorkerSpec
 from uphold.errors import HostFailure
-from uphold.host.environments import DEFAULT_PATH, Account, find_program, worker_environment
+from uphold.host.environments import DEFAULT_PATH, Account, Environments, find_program
 
 OURS = {"UPHOLD_WORKER": "web", "UPHOLD_SLOT": "web.2", "UPHOLD_NONCE": "n"}
 SENSITIVE = {
@@ -20,7 +20,7 @@ SENSITIVE = {
 
 def environment(inherited, account=None, **terms):
     spec = WorkerSpec(name="web", **terms)
-    return worker_environment(spec, slot="web.2", nonce="n", inherited=inherited, account=account)
+    return Environments(inherited).compose(spec, slot="web.2", nonce="n", account=account)
 
 
 @pytest.mark.accepts("S46")

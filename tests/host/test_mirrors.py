@@ -61,7 +61,7 @@ def test_people_find_one_worker_per_line_and_no_sign_that_moves_a_cursor():
     shown = render(state() | {"last_error": {"code": "X", "message": "\x1b[31m\u202eü\ud800"}})
     assert shown.isascii()
     assert b"\x1b" not in shown
-    assert sum(b'"state": "running"' in line for line in shown.splitlines()) == 3
+    assert sum(b'"state":"running"' in line for line in shown.splitlines()) == 3
 
 
 def test_what_is_shown_is_there_soon_and_only_its_owner_can_read_it(mirror, path):

@@ -6,12 +6,13 @@ table does not allow is returned as `Illegal`, never made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import assert_never
 
 from uphold.core import events
+from uphold.core.altering import alter
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
 from uphold.core.restarts import comes_back, failures_after, succeeded
@@ -25,6 +26,9 @@ from uphold.core.statuses import (
     SlotStatus,
     State,
 )
+
+Changes = dict[str, object]
+"""Fields of a `SlotStatus` and what they become; made a new status in one go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +45,10 @@ class Illegal:
 class Observed:
     """All slots that are known, and which worker each belongs to."""
 
-    slots: Mapping[str, SlotStatus] = field(default_factory=lambda: MappingProxyType({}))
-    by_worker: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    slots: MappingProxyType[str, SlotStatus] = field(default_factory=lambda: MappingProxyType({}))
+    by_worker: MappingProxyType[str, tuple[str, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
     def of(self, worker: str) -> tuple[str, ...]:
         """Name the known slots of a worker."""
@@ -50,18 +56,18 @@ class Observed:
 
     def with_changes(self, changed: Iterable[SlotStatus], forgotten: Iterable[str]) -> Observed:
         """Give the same with these slots replaced and those dropped."""
-        slots = dict(self.slots)
+        slots = self.slots.copy()  # of a view, `dict` would look every key up
         by_worker: dict[str, tuple[str, ...]] | None = None
         for status in changed:
             if status.slot not in slots:
-                by_worker = dict(self.by_worker) if by_worker is None else by_worker
+                by_worker = self.by_worker.copy() if by_worker is None else by_worker
                 owner = worker_of(status.slot)
                 by_worker[owner] = (*by_worker.get(owner, ()), status.slot)
             slots[status.slot] = status
         for slot in forgotten:
             if slots.pop(slot, None) is None:
                 continue
-            by_worker = dict(self.by_worker) if by_worker is None else by_worker
+            by_worker = self.by_worker.copy() if by_worker is None else by_worker
             owner = worker_of(slot)
             left = tuple(name for name in by_worker.get(owner, ()) if name != slot)
             if left:
@@ -76,19 +82,19 @@ class Observed:
 
 def absorb(status: SlotStatus, fact: SlotFact, at: Moment, seen: int) -> SlotStatus | Illegal:
     """Say what is known after this fact. `seen` is the current version of the declaration."""
-    if _is_late(status, fact):
+    changes = {} if _is_late(status, fact) else _changes(status, fact, at)
+    if not changes:
         return status
-    after = _after(status, fact, at)
-    if after.state is status.state:
-        return after
-    if after.state not in TRANSITIONS[status.state]:
-        return Illegal(
-            slot=status.slot, before=status.state, after=after.state, fact=type(fact).__name__
-        )
-    if status.state is State.STOPPING and not status.stop_asked and after.state in RESTING:
+    before, after = status.state, changes.get("state", status.state)
+    if after is before:
+        return alter(status, **changes)
+    assert isinstance(after, State)
+    if after not in TRANSITIONS[before]:
+        return Illegal(slot=status.slot, before=before, after=after, fact=type(fact).__name__)
+    if before is State.STOPPING and not status.stop_asked and after in RESTING:
         # Its run ended when its main process did: what was ordered since is still to be honoured.
         seen = status.seen
-    return replace(after, since=at.mono, since_wall=at.wall, seen=seen)
+    return alter(status, **changes, since=at.mono, since_wall=at.wall, seen=seen)
 
 
 def _is_late(status: SlotStatus, fact: SlotFact) -> bool:
@@ -100,9 +106,10 @@ def _is_late(status: SlotStatus, fact: SlotFact) -> bool:
     return bool(generation < status.generation)
 
 
-def _after(  # noqa: C901, PLR0912 - one arm for each fact
+def _changes(  # noqa: C901, PLR0912 - one arm for each fact
     status: SlotStatus, fact: SlotFact, at: Moment
-) -> SlotStatus:
+) -> Changes:
+    """Say which fields change; none at all when the fact is no news."""
     match fact:
         case events.StartBegun():
             return _begun(status, fact)
@@ -115,115 +122,111 @@ def _after(  # noqa: C901, PLR0912 - one arm for each fact
         case events.Gone():
             return _gone(status, fact, at)
         case events.StopBegun():
-            return _stopping(status, fact)
+            return _stopping(fact)
         case events.KillBegun():
-            return replace(status, killed=True)
+            return {"killed": True}
         case events.StopFailed():
             survived = fact.fault.code == UNKILLABLE
-            return replace(status, error=fact.fault, killed=status.killed or survived)
+            return {"error": fact.fault, "killed": status.killed or survived}
         case events.WaitBegun():
-            return replace(status, state=State.WAITING, why=fact.why)
+            return {"state": State.WAITING, "why": fact.why}
         case events.GaveUp():
-            return replace(status, state=State.FAILED, why=fact.why)
+            return {"state": State.FAILED, "why": fact.why}
         case events.Rested():
-            return _rested(status, fact.why)
+            return _rested(fact.why)
         case events.Pardoned():
-            calm = replace(status, failures=0, restarts=0, hopeless=False, error=None)
+            calm: Changes = {"failures": 0, "restarts": 0, "hopeless": False, "error": None}
             ended = status.state in (State.FAILED, State.BACKOFF)
-            return _rested(calm, "reset") if ended else calm
+            return calm | _rested("reset") if ended else calm
         case events.Amended():
-            return replace(status, terms=fact.terms)
+            return {"terms": fact.terms}
         case events.Forgotten():
-            return status
+            return {}
         case _:
             assert_never(fact)
 
 
-def _begun(status: SlotStatus, fact: events.StartBegun) -> SlotStatus:
-    return replace(
-        status,
-        state=State.STARTING,
-        generation=fact.generation,
-        nonce=fact.nonce,
-        identity=None,
-        terms=fact.terms,
-        started_seen=fact.seen,
-        restarts=status.restarts + (1 if fact.automatic else 0),
-        failures=status.failures if fact.automatic else 0,
-        stop_asked=False,
-        killed=False,
-        hopeless=False,
-        exit=None,
-        why=fact.why,
-    )
+def _begun(status: SlotStatus, fact: events.StartBegun) -> Changes:
+    return {
+        "state": State.STARTING,
+        "generation": fact.generation,
+        "nonce": fact.nonce,
+        "identity": None,
+        "terms": fact.terms,
+        "started_seen": fact.seen,
+        "restarts": status.restarts + (1 if fact.automatic else 0),
+        "failures": status.failures if fact.automatic else 0,
+        "stop_asked": False,
+        "killed": False,
+        "hopeless": False,
+        "exit": None,
+        "why": fact.why,
+    }
 
 
-def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -> SlotStatus:
+def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -> Changes:
     adopted = isinstance(fact, events.Adopted)
     first_sight = status.identity != fact.identity
     # A stop that was begun goes on when its process turns up late; a stop that a dead
     # supervisor had begun is begun anew, since nobody knows whether its signal was sent.
     stays = status.state is State.STOPPING and not adopted
-    return replace(
-        status,
-        state=State.STOPPING if stays else State.RUNNING,
-        generation=fact.generation,
-        nonce=fact.identity.nonce,
-        identity=fact.identity,
-        started_at=at.mono if first_sight else status.started_at,
-        started_wall=at.wall if first_sight else status.started_wall,
-        proved_wall=at.wall,
-        error=None,
-        stop_asked=status.stop_asked and stays,
-        killed=False,
-        why="adopted" if adopted else status.why,
-    )
+    return {
+        "state": State.STOPPING if stays else State.RUNNING,
+        "generation": fact.generation,
+        "nonce": fact.identity.nonce,
+        "identity": fact.identity,
+        "started_at": at.mono if first_sight else status.started_at,
+        "started_wall": at.wall if first_sight else status.started_wall,
+        "proved_wall": at.wall,
+        "error": None,
+        "stop_asked": status.stop_asked and stays,
+        "killed": False,
+        "why": "adopted" if adopted else status.why,
+    }
 
 
-def _not_started(status: SlotStatus, fact: events.StartFailed) -> SlotStatus:
+def _not_started(status: SlotStatus, fact: events.StartFailed) -> Changes:
     if status.state is State.STOPPING or status.stop_asked:
-        return replace(status, state=State.STOPPED, identity=None, error=fact.fault)
+        return {"state": State.STOPPED, "identity": None, "error": fact.fault}
     if status.state is not State.STARTING:
-        return status
-    return replace(
-        status,
-        state=State.BACKOFF,
-        identity=None,
-        failures=status.failures + 1,
-        hopeless=fact.hopeless,
-        error=fact.fault,
-        why=fact.fault.message,
-    )
+        return {}
+    return {
+        "state": State.BACKOFF,
+        "identity": None,
+        "failures": status.failures + 1,
+        "hopeless": fact.hopeless,
+        "error": fact.fault,
+        "why": fact.fault.message,
+    }
 
 
-def _stopping(status: SlotStatus, fact: events.StopBegun) -> SlotStatus:
+def _stopping(fact: events.StopBegun) -> Changes:
     # What went wrong before is no trouble of this stop.
-    return replace(
-        status,
-        state=State.STOPPING,
-        stop_asked=True,
-        killed=False,
-        hopeless=False,
-        error=None,
-        why=fact.why,
-    )
+    return {
+        "state": State.STOPPING,
+        "stop_asked": True,
+        "killed": False,
+        "hopeless": False,
+        "error": None,
+        "why": fact.why,
+    }
 
 
-def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> SlotStatus:
+def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> Changes:
     if status.state not in ALIVE:
-        return status
-    ended = replace(status, exit=fact.exit, proved_wall=at.wall)
+        return {}
+    ended: Changes = {"exit": fact.exit, "proved_wall": at.wall}
     if status.stop_asked:
         return ended
     if fact.left_overs:
         why = "its main process ended; what it left behind is being ended"
-        return replace(ended, state=State.STOPPING, killed=True, why=why)
-    return _ended(ended, fact.exit, at)
+        return {**ended, "state": State.STOPPING, "killed": True, "why": why}
+    return {**ended, **_ended(status, fact.exit, at)}
 
 
-def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> SlotStatus:
+def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> Changes:
     if status.state not in ALIVE:
-        return replace(status, identity=None)
+        return {"identity": None}
     end = fact.exit
     if end is None:
         # In a stop the exit came before; otherwise nobody saw how it ended.
@@ -231,30 +234,41 @@ def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> SlotStatus:
         end = status.exit if known else Exit(code=None, signal=None, at=at.wall)
     assert end is not None
     if status.stop_asked:
-        return replace(status, state=State.STOPPED, identity=None, exit=end, error=None, failures=0)
-    return _ended(replace(status, exit=end), end, at)
+        return {
+            "state": State.STOPPED,
+            "identity": None,
+            "exit": end,
+            "error": None,
+            "failures": 0,
+        }
+    return {"exit": end, **_ended(status, end, at)}
 
 
-def _ended(status: SlotStatus, end: Exit, at: Moment) -> SlotStatus:
+def _ended(status: SlotStatus, end: Exit, at: Moment) -> Changes:
     terms = status.terms
     lasted = max(0.0, at.mono - status.started_at) if status.identity is not None else 0.0
     text = f"{describe_exit(end)} after {duration_text(lasted)}"
     well = terms is not None and succeeded(end, terms)
     error = None if well else Fault(code="UPH_WORKER_EXITED", message=text)
     if terms is None or not comes_back(end, terms):
-        return replace(status, state=State.EXITED, identity=None, error=error, why=text)
-    return replace(
-        status,
-        state=State.BACKOFF,
-        failures=failures_after(status, at.mono, terms),
-        identity=None,
-        error=error,
-        why=text,
-    )
+        return {"state": State.EXITED, "identity": None, "error": error, "why": text}
+    return {
+        "state": State.BACKOFF,
+        "failures": failures_after(status, at.mono, terms),
+        "identity": None,
+        "error": error,
+        "why": text,
+    }
 
 
-def _rested(status: SlotStatus, why: str) -> SlotStatus:
-    return replace(status, state=State.STOPPED, failures=0, hopeless=False, error=None, why=why)
+def _rested(why: str) -> Changes:
+    return {
+        "state": State.STOPPED,
+        "failures": 0,
+        "hopeless": False,
+        "error": None,
+        "why": why,
+    }
 
 
 def describe_exit(end: Exit) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.names import is_companion
+from uphold.core.names import is_companion, slot_index, worker_of
 from uphold.core.statuses import Admin, Condition, Health, SlotStatus, State
 
 if TYPE_CHECKING:
@@ -44,16 +44,17 @@ def condition(status: SlotStatus) -> Condition:
 def supervisor_health(declaration: Declaration, observed: Observed) -> Health:
     """Roll all workers up; those that people hold back do not count."""
     worst = Health.HEALTHY
-    for name, entry in declaration.workers.items():
-        if entry.admin is not Admin.ENABLED:
+    # Few are sick, so their entries are looked up rather than all entries gone through.
+    for slot, status in observed.slots.items():
+        if status.state is State.RUNNING or slot_health(status) is not Health.UNHEALTHY:
             continue
-        for slot in entry.slots():
-            status = observed.slots.get(slot)
-            if status is None or slot_health(status) is not Health.UNHEALTHY:
-                continue
-            if entry.spec.essential or is_companion(name):
-                return Health.UNHEALTHY
-            worst = Health.DEGRADED
+        name = worker_of(slot)
+        entry = declaration.workers.get(name)
+        if entry is None or entry.admin is not Admin.ENABLED or slot_index(slot) > entry.replicas:
+            continue
+        if entry.spec.essential or is_companion(name):
+            return Health.UNHEALTHY
+        worst = Health.DEGRADED
     return worst
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
+@lru_cache(maxsize=8)  # the events of one turn share their moment
 def utc_text(wall: float) -> str:
     """Write a moment as RFC 3339 in UTC with milliseconds: `2026-01-01T00:00:00.000Z`."""
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -108,5 +107,4 @@ class PumpLink:
 
 
 def _terms(logs: Logs) -> dict[str, object]:
-    terms = asdict(logs)
-    return {key: terms[key] for key in _SETTINGS}
+    return {key: getattr(logs, key) for key in _SETTINGS}

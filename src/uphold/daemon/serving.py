@@ -37,12 +37,13 @@ from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
 from uphold.host.locks import HomeLock, Owner, Standing, read_owner
 from uphold.host.logbooks import Logbook
-from uphold.host.mirrors import RuntimeMirror, read_mirror
+from uphold.host.mirrors import ORDER, RuntimeMirror, read_mirror
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import SqliteJournal, open_journal
 from uphold.version import __version__
 from uphold.wire.envelopes import fault_shape
 from uphold.wire.frames import encode_line
+from uphold.wire.mirroring import render_quickly
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 _HOUSEKEEPING: Final = 30.0
 _TURNS_TO_PRUNE: Final = 120
 _BEFORE_STORIES: Final = 0.02
+_LONGEST_SILENCE: Final = 0.3
+"""In a rush the logs are behind by so much at most; the journal never is."""
 _STORIES_AT_ONCE: Final = 100
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
@@ -185,10 +188,10 @@ async def _serve_owned(
                 "uphold": __version__,
             }
 
-        mirror = RuntimeMirror(home.runtime)
+        mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
         stack.callback(mirror.close)
         news = supervisor.subscribe()
-        stories = asyncio.create_task(_tell_stories(news, book, clock), name="log")
+        stories = asyncio.create_task(_tell_stories(supervisor, news, book, clock), name="log")
         methods = Methods(
             supervisor=supervisor,
             config=config,
@@ -248,10 +251,15 @@ class _Redactors:
         return self._made[1]
 
 
-async def _tell_stories(news: Subscription, book: Logbook, clock: MachineClock) -> None:
+async def _tell_stories(
+    supervisor: Supervisor, news: Subscription, book: Logbook, clock: MachineClock
+) -> None:
     """Write events into the logs, a moment after they happened: acting on them comes first."""
     while await news.wait():
         await clock.sleep(_BEFORE_STORIES)
+        latest = clock.now().mono + _LONGEST_SILENCE
+        while supervisor.busy and clock.now().mono < latest:
+            await clock.sleep(_BEFORE_STORIES)
         while recorded := news.take_waiting(_STORIES_AT_ONCE):
             book.write_all(entry for each in recorded if (entry := narrate(each)) is not None)
             await asyncio.sleep(0)  # a thousand workers have much to tell: others come first

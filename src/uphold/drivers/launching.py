@@ -8,13 +8,19 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.core.events import StartFailed
 from uphold.core.statuses import Fault
 from uphold.errors import HostFailure
 from uphold.host.clock import boot_id
-from uphold.host.environments import Account, find_program, worker_environment
+from uphold.host.environments import (
+    NOT_EXECUTABLE,
+    NOT_FOUND,
+    Account,
+    Environments,
+    find_program,
+)
 from uphold.host.processes import Process, hold_child
 from uphold.host.processes.slotlocks import SlotLock, SlotRecord
 from uphold.host.processes.spawning import HOPELESS, NO_RESOURCES, Program, account_of, spawn
@@ -26,6 +32,16 @@ if TYPE_CHECKING:
     from uphold.host.processes.outputs import Outputs
     from uphold.ports.drivers import Launch
 
+_MOST_FOUND: Final = 1_000
+
+
+class Place(NamedTuple):
+    """Where a command is looked for."""
+
+    command: str
+    path: str | None
+    folder: str
+
 
 class Prepared(NamedTuple):
     """A start that needs only the spawn itself; its intent is in the slot's file."""
@@ -35,6 +51,8 @@ class Prepared(NamedTuple):
     intent: SlotRecord
     program: Program
     opened: tuple[int, ...]
+    place: Place
+    """Where its program was looked for."""
 
     def close(self) -> None:
         """Let go of our copies of what the worker gets."""
@@ -50,8 +68,10 @@ class Launcher:
         self, outputs: Outputs, inherited: Mapping[str, str], nofile: tuple[int, int] | None
     ) -> None:
         self._outputs = outputs
-        self._inherited = inherited
+        self._environments = Environments(inherited)
         self._nofile = nofile
+        self._found: dict[Place, str] = {}
+        """Programs found before: a start takes the one it had, as long as that can be started."""
 
     def prepare(self, launch: Launch, lock: SlotLock) -> Prepared:
         """Make a slot ready whose lock we hold; HostFailure or OSError if that fails.
@@ -60,17 +80,25 @@ class Launcher:
         supervisor finds it even without the journal.
         """
         intent = SlotRecord(launch.generation, launch.nonce, boot_id())
-        program, opened = self._program(launch.slot, launch.nonce, launch.spec, lock=lock)
+        program, opened, place = self._program(launch.slot, launch.nonce, launch.spec, lock=lock)
         try:
             lock.write(intent)
         except BaseException:
             _close_all(opened)
             raise
-        return Prepared(launch, lock, intent, program, opened)
+        return Prepared(launch, lock, intent, program, opened, place)
 
     def spawn(self, prepared: Prepared, *, alone: bool = True) -> int:
         """Start it; on another thread than the loop's only what `is_quick`, and not `alone`."""
-        return spawn(prepared.program, self._nofile, alone=alone)
+        try:
+            return spawn(prepared.program, self._nofile, alone=alone)
+        except HostFailure as cause:
+            if cause.code not in (NOT_FOUND, NOT_EXECUTABLE):
+                raise
+        # It may have moved since it was found: look again, and say what is wrong if it has not.
+        self._found.pop(prepared.place, None)
+        path = self._find(prepared.place)
+        return spawn(prepared.program._replace(path=path), self._nofile, alone=alone)
 
     def finish(self, prepared: Prepared, outcome: int | Exception) -> Process:
         """Hold what was spawned and write down who it is; raise what went wrong instead.
@@ -100,7 +128,7 @@ class Launcher:
         """Start the stop command of a slot: as the worker itself, but without its lock."""
         nonce = main.identity.nonce
         main_pid = {"UPHOLD_MAIN_PID": str(main.identity.pid)}
-        program, opened = self._program(slot, nonce, spec, command=command)
+        program, opened, _ = self._program(slot, nonce, spec, command=command)
         try:
             program = program._replace(environment={**program.environment, **main_pid})
             return _hold(spawn(program, self._nofile), nonce, program.path)
@@ -115,14 +143,13 @@ class Launcher:
         *,
         command: tuple[str, ...] | None = None,
         lock: SlotLock | None = None,
-    ) -> tuple[Program, tuple[int, ...]]:
+    ) -> tuple[Program, tuple[int, ...], Place]:
         """Put together what is started, with its output open; only a start with a lock rotates."""
         argv = _argv(spec) if command is None else command
         account = account_of(spec)
-        environment = worker_environment(
-            spec, slot=slot, nonce=nonce, inherited=self._inherited, account=account
-        )
-        path = find_program(argv[0], environment.get("PATH"), spec.working_dir)
+        environment = self._environments.compose(spec, slot=slot, nonce=nonce, account=account)
+        place = Place(argv[0], environment.get("PATH"), spec.working_dir)
+        path = self._found.get(place) or self._find(place)
         opened = tuple(self._outputs.open(slot, spec.logs, account, rotating=lock is not None))
         program = Program(
             path=path,
@@ -136,7 +163,14 @@ class Launcher:
             account=account,
             limits=spec.limits,
         )
-        return program, opened
+        return program, opened, place
+
+    def _find(self, place: Place) -> str:
+        path = find_program(*place)
+        if len(self._found) >= _MOST_FOUND:
+            self._found.clear()
+        self._found[place] = path
+        return path
 
 
 def start_failed(launch: Launch, cause: Exception) -> StartFailed:

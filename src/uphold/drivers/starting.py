@@ -95,7 +95,8 @@ class Starter:
             for order in await self._start_those_free(orders, deadline):
                 order.attempt = asyncio.create_task(self._start_when_free(order, deadline))
                 attempts.append(order.attempt)
-            await asyncio.gather(*attempts)
+            if attempts:
+                await asyncio.gather(*attempts)
         finally:
             for order in orders:
                 self._settle(order)

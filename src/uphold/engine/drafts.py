@@ -28,6 +28,8 @@ class Draft:
         self._version = version
         self._changed: dict[str, SlotStatus] = {}
         self._forgotten: dict[str, None] = {}
+        self._known: Observed | None = observed
+        """What will be known, as long as nothing has changed since it was put together."""
         self.events: list[Event | Caused] = []
         self.launches: list[Launch] = []
         self.actions: list[Action] = []
@@ -55,9 +57,9 @@ class Draft:
 
     def observed(self) -> Observed:
         """Give what will be known once this is recorded."""
-        if not self._changed and not self._forgotten:
-            return self._observed
-        return self._observed.with_changes(self._changed.values(), self._forgotten)
+        if self._known is None:
+            self._known = self._observed.with_changes(self._changed.values(), self._forgotten)
+        return self._known
 
     def absorb(self, fact: SlotFact, at: Moment, cause: str | None = None) -> None:
         """Take in one fact, with the change of state it means."""
@@ -72,6 +74,7 @@ class Draft:
         if after is before and not isinstance(fact, events.Forgotten):
             return
         self.events.append(Caused(fact, cause))
+        self._known = None
         if isinstance(fact, events.Forgotten):
             self._changed.pop(slot, None)
             self._forgotten[slot] = None

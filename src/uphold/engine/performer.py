@@ -64,6 +64,11 @@ class Performer:
         for driver in self._drivers.values():
             driver.remove(name)
 
+    @property
+    def busy(self) -> bool:
+        """Tell whether anything is under way."""
+        return bool(self._under_way)
+
     async def drain(self, seconds: float) -> bool:
         """Wait for what is under way, but not for ever; True when all of it ended."""
         if self._under_way:

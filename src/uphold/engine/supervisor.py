@@ -117,6 +117,11 @@ class Supervisor:
         self._board.change()
 
     @property
+    def busy(self) -> bool:
+        """Tell whether any start or stop is under way."""
+        return self._performer.busy
+
+    @property
     def last_seq(self) -> int:
         """The number of the last event."""
         return self._ledger.last_seq
@@ -310,6 +315,7 @@ class Supervisor:
     async def _turn(self, *news: Event) -> None:
         version = self._board.declaration.config_version
         await self._reconciler.turn(self._board.snapshot.observed, news)
+        await asyncio.sleep(0)  # what was begun goes first: somebody waits for the new process
         if self._board.snapshot.turned != self._reconciler.turned:
             self._board.change(turned=self._reconciler.turned)
         if version != self._applied:

@@ -30,6 +30,7 @@ _SENSITIVE: Final = (
     "LISTEN_*",
 )
 """What changes how a program runs or whom it talks to; a wide pattern does not let it through."""
+_MOST_KINDS: Final = 100
 NOT_FOUND: Final = "UPH_START_NOT_FOUND"
 NOT_EXECUTABLE: Final = "UPH_START_NOT_EXECUTABLE"
 
@@ -45,24 +46,40 @@ class Account(NamedTuple):
     shell: str = "/bin/sh"
 
 
-def worker_environment(
-    spec: WorkerSpec,
-    *,
-    slot: str,
-    nonce: str,
-    inherited: Mapping[str, str],
-    account: Account | None = None,
-) -> dict[str, str]:
-    """Compose the whole environment of one run."""
-    passed = dict(_passed_on(spec, inherited))
-    if account is not None and account.name:
-        _follow_user(passed, account, everything=not spec.clear_environment)
-    if not spec.clear_environment:
-        passed.setdefault("PATH", DEFAULT_PATH)
-    marks = {"UPHOLD_WORKER": worker_of(slot), "UPHOLD_SLOT": slot, "UPHOLD_NONCE": nonce}
-    if spec.team is not None:
-        marks["UPHOLD_TEAM"] = spec.team
-    return {**passed, **dict(spec.environment), **marks}
+class Environments:
+    """Composes environments out of what the supervisor itself was started with."""
+
+    def __init__(self, inherited: Mapping[str, str]) -> None:
+        self._inherited = inherited
+        self._passed: dict[object, dict[str, str]] = {}
+        """What is handed on; the same for all workers that ask for the same."""
+
+    def compose(
+        self, spec: WorkerSpec, *, slot: str, nonce: str, account: Account | None = None
+    ) -> dict[str, str]:
+        """Compose the whole environment of one run."""
+        composed = self._handed_on(spec, account).copy()
+        composed.update(spec.environment)
+        composed["UPHOLD_WORKER"] = worker_of(slot)
+        composed["UPHOLD_SLOT"] = slot
+        composed["UPHOLD_NONCE"] = nonce
+        if spec.team is not None:
+            composed["UPHOLD_TEAM"] = spec.team
+        return composed
+
+    def _handed_on(self, spec: WorkerSpec, account: Account | None) -> dict[str, str]:
+        key = (spec.pass_environment, spec.clear_environment, account)
+        passed = self._passed.get(key)
+        if passed is None:
+            passed = dict(_passed_on(spec, self._inherited))
+            if account is not None and account.name:
+                _follow_user(passed, account, everything=not spec.clear_environment)
+            if not spec.clear_environment:
+                passed.setdefault("PATH", DEFAULT_PATH)
+            if len(self._passed) >= _MOST_KINDS:
+                self._passed.clear()
+            self._passed[key] = passed
+        return passed
 
 
 def find_program(command: str, path: str | None, working_dir: str) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 class Home:
     """The paths of one supervisor's home (absolute, links resolved)."""
 
-    __slots__ = ("path",)
+    __slots__ = ("_run", "_slots", "path")
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).resolve()
+        self._slots = str(self.slots)
+        self._run = str(self.run)
 
     @property
     def lock(self) -> Path:
@@ -48,13 +50,13 @@ class Home:
         """Log files."""
         return self.path / "logs"
 
-    def slot_lock(self, slot: str) -> Path:
-        """Name the lock file of a slot."""
-        return self.slots / f"{slot}.lock"
+    def slot_lock(self, slot: str) -> str:
+        """Name the lock file of a slot; as text, since every start and end asks for it."""
+        return f"{self._slots}/{slot}.lock"
 
-    def fifo(self, slot: str, stream: str = "out") -> Path:
+    def fifo(self, slot: str, stream: str = "out") -> str:
         """Name the FIFO that carries a slot's output; `err` only when streams are split."""
-        return self.run / f"{slot}.{stream}"
+        return f"{self._run}/{slot}.{stream}"
 
     def log(self, slot: str, stream: str = "out") -> Path:
         """Name the log file of a slot; split streams keep stderr in a file of its own."""

@@ -18,6 +18,7 @@ from typing import Final
 from uphold.host.files import write_atomically
 
 State = Mapping[str, object]
+Render = Callable[[State], bytes | None]
 
 ORDER: Final = (
     "running",
@@ -34,13 +35,18 @@ _PAUSE: Final = 0.05
 _RETRY: Final = 5.0
 _LONGEST_FAREWELL: Final = 10.0
 _CHECKSUM: Final = "checksum"
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), default=dict)
 
 
 class RuntimeMirror:
     """Keeps the file equal to the last state shown, a moment later."""
 
-    def __init__(self, path: str | Path, *, retry: float = _RETRY) -> None:
+    def __init__(
+        self, path: str | Path, *, quickly: Render | None = None, retry: float = _RETRY
+    ) -> None:
+        """`quickly` may give the same bytes as `render` sooner, or None."""
         self._path = Path(path).absolute()
+        self._quickly = quickly
         self._retry = retry
         self._latest: State | Callable[[], State] | None = None
         self._wake = threading.Condition()
@@ -94,7 +100,8 @@ class RuntimeMirror:
 
     def _write(self, state: State | Callable[[], State], *, keep_current: bool) -> bool:
         try:
-            content = render(state() if callable(state) else state)
+            shown = state() if callable(state) else state
+            content = (self._quickly and self._quickly(shown)) or render(shown)
             # What somebody else left there must not push out a good earlier one.
             if keep_current or _read(self._path)[1] is None:
                 _keep_as_previous(self._path)
@@ -117,7 +124,7 @@ def render(state: State) -> bytes:
     ordered |= {key: state[key] for key in sorted(state) if key not in (*ORDER, _CHECKSUM)}
     workers = ordered["workers"]
     ordered["workers"] = workers if isinstance(workers, Mapping) else {}
-    lines = [f"{json.dumps(key)}: {_field(key, value)}" for key, value in ordered.items()]
+    lines = [f"{_COMPACT.encode(key)}: {_field(key, value)}" for key, value in ordered.items()]
     lines.append(f'"{_CHECKSUM}": "{checksum(ordered)}"')
     return ("{\n  " + ",\n  ".join(lines) + "\n}\n").encode("ascii")
 
@@ -164,10 +171,10 @@ def _read(path: Path) -> tuple[dict[str, object] | None, str | None]:
 
 def _field(key: str, value: object) -> str:
     if key != "workers" or not value:
-        return json.dumps(value, default=dict)
+        return _COMPACT.encode(value)
     assert isinstance(value, Mapping)
     lines = [
-        f"    {json.dumps(name)}: {json.dumps(value[name], default=dict)}" for name in sorted(value)
+        f"    {_COMPACT.encode(name)}: {_COMPACT.encode(value[name])}" for name in sorted(value)
     ]
     return "{\n" + ",\n".join(lines) + "\n  }"
 

@@ -67,15 +67,13 @@ def severity(event: Event) -> str:
     An exit by SIGTERM is how a requested stop ends; if nobody asked for it, the change of
     state that follows carries the warning.
     """
-    if isinstance(event, Note):
-        return event.severity
-    if isinstance(event, StartFailed | StopFailed | GaveUp):
-        return "error"
-    if isinstance(event, Exited):
-        return "info" if event.exit.code == 0 or event.exit.signal == _TERM else "warning"
     if isinstance(event, StateChanged):
         return _SEVERITY_OF_STATE.get(event.after, "info")
-    return "warning" if isinstance(event, KillBegun) else "info"
+    if isinstance(event, Note):
+        return event.severity
+    if isinstance(event, Exited):
+        return "info" if event.exit.code == 0 or event.exit.signal == _TERM else "warning"
+    return _SEVERITY_OF_FACT.get(type(event), "info")
 
 
 def exit_shape(exit_: Exit | None) -> Payload | None:
@@ -165,6 +163,12 @@ def _changed(event: StateChanged) -> Payload:
 
 
 _SEVERITY_OF_STATE: Final = {State.FAILED: "error", State.BACKOFF: "warning"}
+_SEVERITY_OF_FACT: Final[dict[type, str]] = {
+    StartFailed: "error",
+    StopFailed: "error",
+    GaveUp: "error",
+    KillBegun: "warning",
+}
 
 _PAYLOADS: Final[dict[type, Callable[[Any], Payload]]] = {
     StartBegun: _begun,

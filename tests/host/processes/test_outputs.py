@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -66,19 +67,19 @@ def test_a_fifo_that_was_removed_is_made_and_told_again(home):
     told = []
     outputs = Outputs(home, told.append)
     close(outputs.open("web", Logs(), None))
-    home.fifo("web").unlink()
+    Path(home.fifo("web")).unlink()
     close(outputs.open("web", Logs(), None))
     assert told == ["web", "web"]
-    assert stat.S_ISFIFO(home.fifo("web").stat().st_mode)
+    assert stat.S_ISFIFO(Path(home.fifo("web")).stat().st_mode)
     outputs.close()
 
 
 @pytest.mark.accepts("S03")
 def test_what_is_in_the_way_of_a_fifo_is_left_alone(home):
-    home.fifo("web").write_text("precious")
+    Path(home.fifo("web")).write_text("precious")
     with pytest.raises(HostFailure, match="is in the way"):
         Outputs(home).open("web", Logs(), None)
-    assert home.fifo("web").read_text() == "precious"
+    assert Path(home.fifo("web")).read_text() == "precious"
 
 
 @pytest.mark.parametrize(("keep", "kept"), [(0, {}), (1, {1: "d"}), (3, {1: "d", 2: "c", 3: "b"})])

@@ -15,7 +15,7 @@ from uphold.errors import HostFailure
 from uphold.host.processes.slotlocks import above_standard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from uphold.core.specs import Logs
@@ -48,10 +48,10 @@ class Outputs:
             for path in paths if rotating else ():
                 rotate(path, logs)
             return _open_all(paths, _FILE, account)
-        paths = [self._home.fifo(slot, stream) for stream in streams]
-        fresh = [_make_fifo(path) for path in paths]
-        opened = _open_all(paths, _FIFO, account)
-        if any(fresh) or len(self._kept.get(slot, ())) != len(paths):
+        fifos = [self._home.fifo(slot, stream) for stream in streams]
+        fresh = [_make_fifo(path) for path in fifos if not _is_fifo(path)]
+        opened = _open_all(fifos, _FIFO, account)
+        if fresh or len(self._kept.get(slot, ())) != len(fifos):
             self._keep(slot, opened)
             # An old FIFO too: whoever read it may have let go while nobody held it.
             if self._on_fifo is not None:
@@ -64,7 +64,7 @@ class Outputs:
         opened: list[int] = []
         for path in paths:
             with suppress(OSError):
-                if stat.S_ISFIFO(path.lstat().st_mode):
+                if _is_fifo(path):
                     opened.append(os.open(path, _FIFO))
         self._keep(slot, opened)
         _close_all(opened)
@@ -105,22 +105,27 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}")
 
 
-def _make_fifo(path: Path) -> bool:
-    """Make sure there is a FIFO; True if it was made just now."""
+def _is_fifo(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _make_fifo(path: str) -> str:
+    """Make a FIFO where there is none, and give its name."""
     try:
         os.mkfifo(path, 0o600)
     except FileExistsError:
-        if not stat.S_ISFIFO(path.lstat().st_mode):
-            raise HostFailure(
-                f"{path} is in the way: it should carry a worker's output and is not a FIFO.",
-                code="UPH_START_NO_OUTPUT",
-                remedy=f"Look at what it is and remove it: rm {path}.",
-            ) from None
-        return False
-    return True
+        raise HostFailure(
+            f"{path} is in the way: it should carry a worker's output and is not a FIFO.",
+            code="UPH_START_NO_OUTPUT",
+            remedy=f"Look at what it is and remove it: rm {path}.",
+        ) from None
+    return path
 
 
-def _open_all(paths: list[Path], flags: int, account: Account | None) -> list[int]:
+def _open_all(paths: Sequence[str | Path], flags: int, account: Account | None) -> list[int]:
     opened: list[int] = []
     try:
         for path in paths:

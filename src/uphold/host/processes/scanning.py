@@ -114,7 +114,7 @@ class Scanner:
             self._looking = asyncio.create_task(self._look(), name="process scan")
         return await future
 
-    async def holders(self, lock: Path) -> list[int]:
+    async def holders(self, lock: str | Path) -> list[int]:
         """Find the processes that hold a lock (not those that merely have the file open)."""
         return await in_thread(lambda: lock_holders(lock))
 
@@ -143,10 +143,10 @@ def take_snapshot() -> Snapshot:
     )
 
 
-def lock_holders(lock: Path) -> list[int]:
+def lock_holders(lock: str | Path) -> list[int]:
     """Find who holds a lock by what /proc says of each open descriptor. Blocks."""
     try:
-        wanted = lock.stat()
+        wanted = os.stat(lock)  # noqa: PTH116 - a name is all there is
     except OSError:
         return []
     return [pid for pid in _numbers("/proc") if pid != os.getpid() and _holds(pid, wanted)]
