@@ -309,6 +309,8 @@ def test_closing_ends_the_thread_and_leaves_one_plain_file(opened, path):
         journal = opened()
         before = set(threading.enumerate())
         await journal.append(Batch(events=[news(1)]))
+        assert set(threading.enumerate()) == before
+        await journal.append(Batch(events=[news(2)], durable=True))
         assert len(set(threading.enumerate()) - before) == 1
         await journal.close()
         assert set(threading.enumerate()) <= before

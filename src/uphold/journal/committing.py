@@ -1,4 +1,4 @@
-"""The one connection that writes, and its transactions. Lives on the writer's thread only."""
+"""The one connection that writes, and its transactions. Used by one thread at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.errors import Malformed, StoreUnavailable
 from uphold.journal.audit import Link, chained
-from uphold.journal.connecting import connect_writing
+from uphold.journal.connecting import BUSY_SECONDS, connect_writing
 from uphold.journal.pruning import Keep, prune
 from uphold.journal.queries import EVENTS
 from uphold.journal.reading import event_shape
@@ -34,6 +34,9 @@ _STAYS_USABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY})
 """Errors after which the connection is as good as before."""
 
 
+_ROWS_TO_CHECKPOINT: Final = 4_000
+
+
 class Committer:
     """Writes groups of batches, each group in one transaction."""
 
@@ -47,6 +50,12 @@ class Committer:
         self._link = Link()
         self._last_seq = 0
         self._waits_for_disk: bool | None = None
+        self._since_checkpoint = 0
+
+    @property
+    def checkpoint_due(self) -> bool:
+        """Tell whether the log beside the file has grown long."""
+        return self._since_checkpoint >= _ROWS_TO_CHECKPOINT
 
     def prepare(self) -> None:
         """Open the journal, bring it up to date, and close it again."""
@@ -70,6 +79,13 @@ class Committer:
             self._undo(connection, cause)
             raise
         self._link, self._last_seq = link, last_seq
+        self._since_checkpoint += sum(map(_size, group))
+
+    def checkpoint(self) -> None:
+        """Move what the log holds into the file itself. Waits for the disk."""
+        self._since_checkpoint = 0
+        with suppress(sqlite3.Error):  # it is tried again when the log has grown further
+            self._open().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def prune(self, now: float, keep: Keep) -> int:
         """Remove some of what is old; tells how many rows went."""
@@ -101,6 +117,7 @@ class Committer:
         """Note that nothing is missing, and let go of the file."""
         with suppress(sqlite3.Error, OSError, StoreUnavailable):
             connection = self._open()
+            _be_patient(connection, True)
             self._wait_for_disk(connection, True)
             connection.execute(SET_META, (CLEAN, "1"))
         self._drop()
@@ -122,12 +139,17 @@ class Committer:
 
     def _enter(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         self._waits_for_disk = True
+        first = self._inode is None
         try:
+            if first:  # nobody is served yet: whoever holds the file may be waited for
+                _be_patient(connection, True)
             standing = (
                 prepare(connection, owner=self.owner, boot_id=self._boot_id, now=self._now)
-                if self._inode is None
+                if first
                 else resume(connection, self.owner)
             )
+            if first:
+                _be_patient(connection, False)
         except BaseException:
             connection.close()
             raise
@@ -201,6 +223,15 @@ class Committer:
                 " last_heartbeat_at = coalesce(?, last_heartbeat_at) WHERE worker_id = ?",
                 (pulse.status, beat, f"supervisor_{self.owner.name}"),
             )
+
+
+def _be_patient(connection: sqlite3.Connection, wanted: bool) -> None:  # noqa: FBT001
+    milliseconds = int(BUSY_SECONDS * 1000) if wanted else 0
+    connection.execute(f"PRAGMA busy_timeout = {milliseconds}").fetchone()
+
+
+def _size(rows: Rows) -> int:
+    return len(rows.events) + len(rows.slots)
 
 
 def create_private(path: Path) -> None:

@@ -15,7 +15,14 @@ from uphold.errors import StoreUnavailable
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["connect_reading", "connect_writing", "is_damage", "reads_still", "unavailable"]
+__all__ = [
+    "connect_reading",
+    "connect_writing",
+    "is_busy",
+    "is_damage",
+    "reads_still",
+    "unavailable",
+]
 
 BUSY_SECONDS: Final = 2.0
 _LARGEST_LEFT_OVER_WAL: Final = 16 * 1024 * 1024
@@ -45,10 +52,16 @@ _REBUILD: Final = (
 
 def connect_writing(path: Path) -> sqlite3.Connection:
     """Open the file for its one writer; transactions are begun and ended by hand."""
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    connection = sqlite3.connect(
+        path,
+        timeout=0.0,  # whoever may wait does so by trying again; the loop may not
+        isolation_level=None,
+        check_same_thread=False,
+    )
     try:
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LEFT_OVER_WAL}").fetchone()
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # done aside: it waits for the disk
         connection.execute("PRAGMA synchronous = FULL")
     except BaseException:
         connection.close()
@@ -85,6 +98,11 @@ def connect_reading(path: Path) -> sqlite3.Connection:
 def is_damage(cause: BaseException) -> bool:
     """Tell whether this error proves that the file is damaged, and not only out of reach."""
     return isinstance(cause, sqlite3.Error) and _primary(cause) in _DAMAGE
+
+
+def is_busy(cause: BaseException) -> bool:
+    """Tell whether another program holds the file right now."""
+    return isinstance(cause, sqlite3.Error) and _primary(cause) == sqlite3.SQLITE_BUSY
 
 
 def unavailable(path: Path, cause: BaseException) -> StoreUnavailable:

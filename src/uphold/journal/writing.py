@@ -1,7 +1,9 @@
-"""The journal the engine writes to: one thread, group commit, an answer for every batch.
+"""The journal the engine writes to: group commit, an answer for every batch.
 
-Everything that waits when the thread comes round is written in one transaction. A batch that
-cannot be written by itself is refused alone; when the disk says no, all of the group hear it.
+What must reach the disk, or is large, is written by a thread: everything that waits when it
+comes round is one transaction. A few facts that need not wait for the disk are written at once,
+by whoever hands them in, if the thread has nothing to do (decision 0012). A batch that cannot be
+written by itself is refused alone; when the disk says no, all of the group hear it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from uphold.errors import Malformed, StoreUnavailable
 from uphold.journal.committing import Committer
-from uphold.journal.connecting import is_damage, unavailable
+from uphold.journal.connecting import is_busy, is_damage, unavailable
 from uphold.journal.pruning import Keep
 from uphold.journal.recalling import recall
 from uphold.journal.rescuing import rescue, set_aside
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 _LARGEST_GROUP: Final = 256
 _LARGEST_ANSWER: Final = 1_000
+_TRIES_WHILE_BUSY: Final = 100
+_BETWEEN_TRIES: Final = 0.02
+_FEW: Final = 16
+"""Events that are written sooner than a thread is woken."""
 
 _FAULTY_BATCH: Final = (
     Malformed,
@@ -87,6 +93,10 @@ class SqliteJournal:
         self._committer = Committer(self.path, owner=owner, boot_id=boot_id, now=now)
         self._requests: SimpleQueue[_Request] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._pause = threading.Event()
+        """Never set: waiting for it passes time on the thread."""
+        self._asked = 0
+        """Requests the thread has not answered; while there are any, the connection is its own."""
         self._closed = False
 
     @property
@@ -113,7 +123,10 @@ class SqliteJournal:
         In both cases nothing of it was written. The same batch again changes nothing. A
         caller that is cancelled meanwhile does not stop the writing.
         """
-        await self._ask(batch=batch)
+        if not self._write_here(batch):
+            await self._ask(batch=batch)
+        if self._committer.checkpoint_due and not self._closed:
+            self._ask(work=self._committer.checkpoint)
 
     async def events(
         self, *, after: int = 0, limit: int = 100, worker: str | None = None
@@ -140,6 +153,21 @@ class SqliteJournal:
         if self._thread is not None:
             self._thread.join()
 
+    def _write_here(self, batch: Batch) -> bool:
+        """Write a few facts at once; False if that is the thread's to do."""
+        if self._asked or self._closed or batch.durable or len(batch.events) > _FEW:
+            return False
+        rows = rows_of(batch, boot_id=self._boot_id, owner=self._committer.owner)
+        try:
+            self._committer.write([rows], durable=False)
+        except _FAULTY_BATCH as cause:
+            raise _malformed(cause) from cause
+        except Exception as cause:
+            if is_busy(cause):
+                return False
+            raise unavailable(self.path, cause) from cause
+        return True
+
     def _ask(
         self,
         *,
@@ -153,6 +181,7 @@ class SqliteJournal:
                 StoreUnavailable(f"the journal {self.path} is closed: uphold is shutting down.")
             )
             return answer
+        self._asked += 1
         self._requests.put(_Request(answer, batch, work, last))
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="journal", daemon=True)
@@ -190,9 +219,29 @@ class SqliteJournal:
         try:
             result = request.work()
         except Exception as cause:  # noqa: BLE001 - the thread outlives any failure, and tells it
-            _answer([(request, unavailable(self.path, cause))])
+            self._answer([(request, unavailable(self.path, cause))])
         else:
-            _answer([(request, result)])
+            self._answer([(request, result)])
+
+    def _settle(self, answers: list[tuple[_Request, object]]) -> None:
+        """Give the outcomes, on the loop."""
+        self._asked -= len(answers)
+        for request, outcome in answers:
+            if request.answer.done():
+                continue
+            if isinstance(outcome, BaseException):
+                request.answer.set_exception(outcome)
+            else:
+                request.answer.set_result(outcome)
+
+    def _answer(self, answers: list[tuple[_Request, object]]) -> None:
+        """Hand the outcomes to the loop, all at once. A loop that is gone needs none."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Request, object]]] = {}
+        for answer in answers:
+            by_loop.setdefault(answer[0].answer.get_loop(), []).append(answer)
+        for loop, mine in by_loop.items():
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._settle, mine)
 
     def _append_all(self, requests: list[_Request]) -> None:
         answers: list[tuple[_Request, object]] = []
@@ -207,12 +256,12 @@ class SqliteJournal:
                 ready.append((request, rows))
         if ready:
             answers += self._commit(ready)
-        _answer(answers)
+        self._answer(answers)
 
     def _commit(self, ready: list[tuple[_Request, Rows]]) -> list[tuple[_Request, object]]:
         durable = any(request.batch is not None and request.batch.durable for request, _ in ready)
         try:
-            self._committer.write([rows for _, rows in ready], durable=durable)
+            self._write_patiently([rows for _, rows in ready], durable=durable)
         except _FAULTY_BATCH as cause:
             if len(ready) > 1:  # one of them is wrong: each for itself, in the same order
                 return [answer for each in ready for answer in self._commit([each])]
@@ -221,28 +270,19 @@ class SqliteJournal:
             return [(request, unavailable(self.path, cause)) for request, _ in ready]
         return [(request, None) for request, _ in ready]
 
+    def _write_patiently(self, group: list[Rows], *, durable: bool) -> None:
+        """Write a group; somebody who reads the file with other tools may hold it for a moment."""
+        for _ in range(_TRIES_WHILE_BUSY):
+            try:
+                return self._committer.write(group, durable=durable)
+            except sqlite3.OperationalError as cause:
+                if not is_busy(cause):
+                    raise
+            self._pause.wait(_BETWEEN_TRIES)
+        return self._committer.write(group, durable=durable)
+
 
 def _malformed(cause: Exception) -> Malformed:
     if isinstance(cause, Malformed):
         return cause
     return Malformed(f"a batch for the journal cannot be written: {cause}.")
-
-
-def _answer(answers: list[tuple[_Request, object]]) -> None:
-    """Hand the outcomes to the loop, all at once. A loop that is gone needs none."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Request, object]]] = {}
-    for answer in answers:
-        by_loop.setdefault(answer[0].answer.get_loop(), []).append(answer)
-    for loop, mine in by_loop.items():
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, mine)
-
-
-def _settle(answers: list[tuple[_Request, object]]) -> None:
-    for request, outcome in answers:
-        if request.answer.done():
-            continue
-        if isinstance(outcome, BaseException):
-            request.answer.set_exception(outcome)
-        else:
-            request.answer.set_result(outcome)
