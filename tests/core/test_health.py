@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from uphold.core import orders
-from uphold.core.health import condition, fatal, slot_health, supervisor_health
+from uphold.core.health import condition, essentials, fatal, slot_health, supervisor_health
 from uphold.core.specs import RestartPolicy, WorkerSpec
 from uphold.core.statuses import Condition, Fault, Health, SlotStatus, State
 from uphold.testing.scenarios import Scenario
@@ -68,7 +68,7 @@ def test_one_failing_worker_makes_the_supervisor_degraded_and_leaves_the_others_
     scenario = up(web, db).exits("web", 1)
     assert overall(scenario) is Health.DEGRADED
     assert slot_health(scenario.status("db")) is Health.HEALTHY
-    assert fatal(scenario.declaration, scenario.observed) is None
+    assert ended(scenario) is None
 
 
 @pytest.mark.parametrize("name", ["@pump", "web"])
@@ -93,31 +93,31 @@ def test_what_people_hold_back_does_not_count(wish):
 def test_only_an_essential_worker_that_ended_for_good_ends_everything(essential):
     one_shot = replace(web, restart=RestartPolicy.NO, essential=essential)
     scenario = up(one_shot)
-    assert fatal(scenario.declaration, scenario.observed) is None
+    assert ended(scenario) is None
     scenario.at(2).exits("web", 3)
-    said = fatal(scenario.declaration, scenario.observed)
+    said = ended(scenario)
     expected = "essential worker 'web' has exited: exited with code 3 after 2.0 s"
     assert said == (expected if essential else None)
 
 
 def test_an_essential_worker_that_was_given_up_ends_everything():
     scenario = Scenario(db, replace(web, essential=True))
-    assert fatal(scenario.declaration, scenario.observed) is None
+    assert ended(scenario) is None
     scenario.acts()
     scenario.cannot_start("web", "no such command", hopeless=True).acts()
-    said = fatal(scenario.declaration, scenario.observed)
+    said = ended(scenario)
     assert said == "essential worker 'web' has failed: no such command"
 
 
 def test_an_essential_worker_in_back_off_may_still_recover():
     scenario = up(replace(web, essential=True)).exits("web", 1)
-    assert fatal(scenario.declaration, scenario.observed) is None
+    assert ended(scenario) is None
 
 
 def test_an_essential_worker_that_people_stopped_ends_nothing():
     scenario = up(replace(web, essential=True, restart=RestartPolicy.NO)).exits("web", 0)
     scenario.orders(orders.StopWorkers(names=("web",)))
-    assert fatal(scenario.declaration, scenario.observed) is None
+    assert ended(scenario) is None
 
 
 def up(*specs: WorkerSpec) -> Scenario:
@@ -128,3 +128,8 @@ def up(*specs: WorkerSpec) -> Scenario:
 
 def overall(scenario: Scenario) -> Health:
     return supervisor_health(scenario.declaration, scenario.observed)
+
+
+def ended(scenario: Scenario) -> str | None:
+    declaration = scenario.declaration
+    return fatal(essentials(declaration), declaration, scenario.observed)

@@ -8,6 +8,8 @@ from uphold.core.names import is_companion, slot_index, worker_of
 from uphold.core.statuses import Admin, Condition, Health, SlotStatus, State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration
 
@@ -58,12 +60,16 @@ def supervisor_health(declaration: Declaration, observed: Observed) -> Health:
     return worst
 
 
-def fatal(declaration: Declaration, observed: Observed) -> str | None:
-    """Name the essential worker that has ended for good: without it nothing shall go on."""
-    for name, entry in declaration.workers.items():
-        if not entry.spec.essential or not entry.wanted:
-            continue
-        for slot in entry.slots():
+def essentials(declaration: Declaration) -> tuple[str, ...]:
+    """Name the workers without which nothing shall go on."""
+    return tuple(name for name, entry in declaration.workers.items() if entry.spec.essential)
+
+
+def fatal(names: Iterable[str], declaration: Declaration, observed: Observed) -> str | None:
+    """Say which of these essential workers has ended for good, and how."""
+    for name in names:
+        entry = declaration.workers[name]
+        for slot in entry.slots() if entry.wanted else ():
             status = observed.slots.get(slot)
             if status is not None and status.state in (State.FAILED, State.EXITED):
                 return f"essential worker '{name}' has {status.state}: {status.why}"

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 _HOUSEKEEPING: Final = 30.0
 _TURNS_TO_PRUNE: Final = 120
 _BEFORE_STORIES: Final = 0.02
-_LONGEST_SILENCE: Final = 0.3
-"""In a rush the logs are behind by so much at most; the journal never is."""
+_LONGEST_SILENCE: Final = 1.0
+"""In a rush logs and mirror are behind by so much at most; the journal never is."""
 _STORIES_AT_ONCE: Final = 100
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
@@ -256,13 +256,18 @@ async def _tell_stories(
 ) -> None:
     """Write events into the logs, a moment after they happened: acting on them comes first."""
     while await news.wait():
-        await clock.sleep(_BEFORE_STORIES)
-        latest = clock.now().mono + _LONGEST_SILENCE
-        while supervisor.busy and clock.now().mono < latest:
-            await clock.sleep(_BEFORE_STORIES)
+        await _calm(supervisor, clock, _BEFORE_STORIES)
         while recorded := news.take_waiting(_STORIES_AT_ONCE):
             book.write_all(entry for each in recorded if (entry := narrate(each)) is not None)
             await asyncio.sleep(0)  # a thousand workers have much to tell: others come first
+
+
+async def _calm(supervisor: Supervisor, clock: MachineClock, seconds: float) -> None:
+    """Wait so long, and in a rush a little longer: what is told can wait for what is done."""
+    latest = clock.now().mono + _LONGEST_SILENCE
+    await clock.sleep(seconds)
+    while supervisor.busy and clock.now().mono < latest:
+        await clock.sleep(_BEFORE_STORIES)
 
 
 async def _follow_config(
@@ -316,7 +321,7 @@ async def _reflect(
         if supervisor.snapshot().version == shown:
             continue
         # First the pause: what has just begun must not wait while a thread writes about it.
-        await clock.sleep(pause_between(len(supervisor.snapshot().observed.slots)))
+        await _calm(supervisor, clock, pause_between(len(supervisor.snapshot().observed.slots)))
         snapshot = supervisor.snapshot()
         shown = snapshot.version
         mirror.show(partial(runtime_view, snapshot, about()))

@@ -1,6 +1,6 @@
 """Many programs started side by side, while the loop makes the next ones ready.
 
-A spawn keeps its thread waiting until the new program runs. Two threads share that waiting when
+A spawn keeps its thread waiting until the new program runs. Threads share that waiting when
 there is much to start; they live only as long as the rush.
 """
 

@@ -86,6 +86,8 @@ class Starter:
         self._finder = finder
         self._emptier = emptier
         self._accepted: dict[str, list[Order]] = {}
+        self._crew: Crew[_Aside] | None = None
+        self._rushes = 0
 
     async def start_all(self, launches: Sequence[Launch], deadline: float | None) -> None:
         """Start these; those that must wait for something do not keep the others waiting."""
@@ -132,7 +134,7 @@ class Starter:
         self, orders: Sequence[Order], deadline: float | None
     ) -> Sequence[Order]:
         """Start, slice by slice, those that are plainly free; give the others."""
-        crew = None if len(orders) < _WORTH_A_CREW else Crew(self._spawn_aside, self._spawned)
+        crew = None if len(orders) < _WORTH_A_CREW else self._call_crew()
         others = []
         began = self._clock.now().mono
         try:
@@ -153,8 +155,21 @@ class Starter:
                 await crew.finish()
         finally:
             if crew is not None:
-                crew.dismiss()
+                self._let_crew_go()
         return others
+
+    def _call_crew(self) -> Crew[_Aside]:
+        """Give the crew that all starts of a rush share."""
+        if self._crew is None:
+            self._crew = Crew(self._spawn_aside, self._spawned)
+        self._rushes += 1
+        return self._crew
+
+    def _let_crew_go(self) -> None:
+        self._rushes -= 1
+        if not self._rushes and self._crew is not None:
+            self._crew.dismiss()
+            self._crew = None
 
     def _start_at_once(self, order: Order, crew: Crew[_Aside] | None) -> bool:
         """Start a slot that is plainly free; False if its last run must be looked into first."""

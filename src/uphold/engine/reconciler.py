@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.actions import Amend, Forget, GiveUp, Kill, Pardon, Rest, Stop
+from uphold.core.actions import Amend, Forget, GiveUp, Kill, Pardon, Rest, Start, Stop
 from uphold.core.dependencies import dependents
 from uphold.core.names import is_companion, worker_of
 from uphold.core.planning import plan
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 _SHARE: Final = 2.0
 """After a turn, this many times its length belongs to others; in a rush turns become larger."""
 _LONGEST_PAUSE: Final = 0.03
+_MANY: Final = 8
+"""From so many facts in a turn on there is a rush: the next turn waits for as many again."""
+_MOST_STARTS: Final = 100
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
 
@@ -60,6 +64,8 @@ class Reconciler:
         self._new_nonce = new_nonce
         self._facts: list[tuple[SlotFact, Moment]] = []
         self._names: set[str] | None = set()
+        self._later: dict[str, None] = {}
+        """Workers whose starts were too many for one turn, in their order."""
         self._wakes: list[tuple[float, str]] = []
         self._alarm = asyncio.Event()
         self._rest_until = Instant(0.0)
@@ -122,7 +128,8 @@ class Reconciler:
         self._act(draft, known)
         self.turned = declaration.version
         ended = self._clock.now().mono
-        pause = min(_LONGEST_PAUSE, _SHARE * (ended - now.mono))
+        rush = len(facts) >= _MANY or len(draft.launches) >= _MANY
+        pause = _LONGEST_PAUSE if rush else min(_LONGEST_PAUSE, _SHARE * (ended - now.mono))
         self._rest_until = Instant(ended + pause)
         return known
 
@@ -130,6 +137,10 @@ class Reconciler:
         self, draft: Draft, declaration: Declaration, names: set[str] | None, now: Moment
     ) -> None:
         look_at = None if names is None else names | self._due(now.mono) | draft.touched
+        if look_at is None:
+            self._later.clear()
+        elif self._later:
+            look_at |= self._take_later()
         for _ in range(_MOST_ROUNDS):
             if look_at is not None:
                 look_at = self._with_neighbours(look_at, declaration, draft)
@@ -140,6 +151,11 @@ class Reconciler:
                 declaration, known, now.mono, names=look_at, after=self._leaning(declaration, known)
             )
             for action in steps.actions:
+                if isinstance(action, Start) and len(draft.launches) >= _MOST_STARTS:
+                    # The first ones get going while the others are being recorded.
+                    self._later[worker_of(action.slot)] = None
+                    self._alarm.set()
+                    continue
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
                 heapq.heappush(self._wakes, (at, name))
@@ -152,6 +168,14 @@ class Reconciler:
             }
             if not look_at:
                 return
+
+    def _take_later(self) -> set[str]:
+        taken = list(islice(self._later, _MOST_STARTS))
+        for name in taken:
+            del self._later[name]
+        if self._later:
+            self._alarm.set()
+        return set(taken)
 
     def _due(self, now: Instant) -> set[str]:
         due: set[str] = set()

@@ -15,7 +15,7 @@ from uphold.core import orders
 from uphold.core.declaring import Declaration, declare
 from uphold.core.ending import ending
 from uphold.core.events import Pardoned
-from uphold.core.health import fatal
+from uphold.core.health import essentials, fatal
 from uphold.core.specs import Kind
 from uphold.core.statuses import UNKILLABLE, Fault, SupervisorStatus
 from uphold.engine.auditing import audit_entry
@@ -92,6 +92,8 @@ class Supervisor:
         self._complaint: Fault | None = None
         self._applied = 0
         """Version of the configuration whose reconciliation has been told."""
+        self._essentials: tuple[int, tuple[str, ...]] = (-1, ())
+        """Who is essential, and by which version of the configuration."""
 
     def snapshot(self) -> Snapshot:
         """Give what is wanted and known right now: frozen, no lock, no I/O."""
@@ -337,7 +339,8 @@ class Supervisor:
         assert self._ended is not None
         snapshot = self._board.snapshot
         if snapshot.declaration.closing is None:
-            self._end_with_essential(fatal(snapshot.declaration, snapshot.observed))
+            names = self._essential(snapshot.declaration)
+            self._end_with_essential(fatal(names, snapshot.declaration, snapshot.observed))
             return
         end = ending(snapshot.declaration, snapshot.observed)
         if end is None or self._ended.done():
@@ -348,6 +351,11 @@ class Supervisor:
             await self.tell(replace(note, severity="error"))
         await self.desk.end_shutdown(end.error)
         self._ended.set_result(1 if self._board.snapshot.last_error else 0)
+
+    def _essential(self, declaration: Declaration) -> tuple[str, ...]:
+        if self._essentials[0] != declaration.config_version:
+            self._essentials = (declaration.config_version, essentials(declaration))
+        return self._essentials[1]
 
     def _end_with_essential(self, cause: str | None) -> None:
         if cause is None or self._ending is not None:
