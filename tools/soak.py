@@ -57,6 +57,7 @@ TABLE = (
     Row("T08", "forced reuses of a PID", f"{PROOFS}/identities.py", "reuses", 10_000),
     Row("T09", "orphans reaped", f"{PROOFS}/orphans.py", "orphans", 10_000),
     Row("T09", "fork bombs of 400", f"{PROOFS}/orphans.py", "bombs", 20),
+    Row("T09", "endless fork bombs, capped", f"{PROOFS}/orphans.py", "capped", 20),
     Row("T10", "full and read-only disks", f"{PROOFS}/full_disks.py", "disks", 20),
     Row("T11", "clock jumps in every state", f"{PROOFS}/clocks.py", "jumps", 100),
     Row("T18", "CPU seconds of configuration fuzz", f"{PROOFS}/fuzzing.py", "config", 3_600),

@@ -6,6 +6,7 @@ import pytest
 
 from uphold.config.advice import warnings
 from uphold.config.loading import load
+from uphold.host.processes.hierarchies import Hierarchies
 
 
 def advice(tmp_path, text, **environ):
@@ -69,6 +70,22 @@ def test_waiting_for_a_worker_that_may_not_run(tmp_path):
     [(at, text)] = advice(tmp_path, text, PATH="/bin")
     assert at == "uphold.toml:6"
     assert "waits for 'a'" in text
+
+
+def test_groups_that_cannot_be_made_here(tmp_path, monkeypatch):
+    text = (
+        "[workers.a]\ncommand = 'sh'\ncontainment = 'group'\n"
+        "[workers.b]\ncommand = 'sh'\nlimits = { processes = 9 }\n"
+    )
+    monkeypatch.setattr("uphold.config.advice._hierarchies", Hierarchies)
+    [(at, grouped), (below, capped)] = advice(tmp_path, text, PATH="/bin")
+    assert (at, below) == ("uphold.toml:3", "uphold.toml:6")
+    assert "no control group" in grouped
+    assert "limits.processes" in capped
+    monkeypatch.setattr(
+        "uphold.config.advice._hierarchies", lambda: Hierarchies(tree="/x", pids="/y")
+    )
+    assert advice(tmp_path, text, PATH="/bin") == []
 
 
 def test_a_file_that_everybody_may_write(tmp_path):

@@ -10,6 +10,8 @@ from uphold.drivers.process import ProcessDriver
 from uphold.host.clock import MachineClock
 from uphold.host.homes import Home
 from uphold.host.processes import find
+from uphold.host.processes.groups import Groups
+from uphold.host.processes.hierarchies import find_hierarchies
 from uphold.host.processes.slotlocks import read_record
 from uphold.host.proctable import read_proc
 from uphold.testing.contracts.drivers import DriverContract
@@ -58,7 +60,8 @@ class FakeBench:
 class ProcessBench:
     """Real processes: one Python program that ends with a code when told by a signal."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **terms):
+        self.terms = terms
         self.home = Home(folder)
         for path in (self.home.slots, self.home.run, self.home.logs):
             path.mkdir()
@@ -71,7 +74,7 @@ class ProcessBench:
     def spec(self, name, *, stubborn=False, hopeless=False):
         program = "/there/is/no/such/program" if hopeless else sys.executable
         traits = ("stubborn",) if stubborn else ()
-        return WorkerSpec(name=name, command=(program, "-ISc", ENDER, *traits))
+        return WorkerSpec(name=name, command=(program, "-ISc", ENDER, *traits), **self.terms)
 
     async def settled(self, slot):
         pid = read_record(self.home.slot_lock(slot)).pid
@@ -89,6 +92,9 @@ class ProcessBench:
                 process.send(signal.SIGKILL)
                 await eventually(process.reap)
                 process.close()
+        groups = Groups(self.home)
+        await eventually(lambda: not groups.inhabited())
+        groups.close()
 
 
 def ignores(pid, number):
@@ -108,3 +114,10 @@ class TestProcessDriver(DriverContract):
     @pytest.fixture
     def bench(self, tmp_path):
         return ProcessBench(tmp_path)
+
+
+@pytest.mark.skipif(find_hierarchies().tree is None, reason="no control group can be written here")
+class TestProcessDriverWithGroups(DriverContract):
+    @pytest.fixture
+    def bench(self, tmp_path):
+        return ProcessBench(tmp_path, containment="group")

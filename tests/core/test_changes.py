@@ -49,6 +49,7 @@ OTHER: dict[str, object] = {
     "stop": StopRule(grace=5.0),
     "depends_on": (("db", Need.STARTED),),
     "limits": Limits(nofile=64),
+    "containment": "group",
     "logs": Logs(keep=9),
     "labels": (("tier", "front"),),
 }
@@ -66,6 +67,7 @@ RESTARTING = {
     "pass_environment",
     "clear_environment",
     "limits",
+    "containment",
 }
 
 

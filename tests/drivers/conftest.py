@@ -17,6 +17,7 @@ from uphold.drivers.process import ProcessDriver
 from uphold.host.clock import MachineClock
 from uphold.host.homes import Home
 from uphold.host.processes import close_on_exec, find
+from uphold.host.processes.groups import Groups
 from uphold.ports.drivers import Launch, Trace
 from uphold.testing.waiting import eventually, until
 
@@ -110,6 +111,11 @@ class Stage:
             for pid in found:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        groups = Groups(self.home)
+        for slot in groups.inhabited():
+            groups.left(slot).kill()
+        until(lambda: not groups.inhabited())
+        groups.close()
 
 
 def numbers():

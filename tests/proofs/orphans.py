@@ -15,9 +15,11 @@ from pathlib import Path
 from journeys.site import Site, eventually, is_gone
 from proofs.living import fields, zombies_of
 from proofs.proving import Verdict, main
+from uphold.host.processes.hierarchies import find_hierarchies
 
 PATIENCE = 240.0
 BOMB = 400
+CAP = 60
 FORKER = """
 import os, random, sys, time
 count, chance = int(sys.argv[1]), random.Random(int(sys.argv[2]))
@@ -46,6 +48,16 @@ while wanted > 1:
     else:
         wanted -= half
 time.sleep(100000)
+"""
+ENDLESS = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while True:
+    try:
+        if os.fork() == 0 and os.getpid() % 3 == 0:
+            os.setsid()
+    except OSError:
+        time.sleep(0.1)
 """
 
 
@@ -120,6 +132,36 @@ def bombs(count: int, seed: int, folder: Path, *, limit: float = 1.0) -> Verdict
     return Verdict(count=count, violations=tuple(wrong), figures=figures)
 
 
+def capped(count: int, seed: int, folder: Path, *, limit: float = 1.0) -> Verdict:
+    """Stop a worker that forks for ever and may be `CAP` processes; it never is one more."""
+    if not find_hierarchies().counts:
+        return Verdict(count=0, figures=("nothing counts processes here",))
+    site = Site(folder)
+    terms = {"stop": {"grace": "100ms"}, "limits": {"processes": CAP}}
+    site.workers(bomb={"command": [sys.executable, "-ISc", ENDLESS], **terms})
+    wrong, times, rng = [], [], random.Random(seed)
+    try:
+        site.ok("start")
+        for number in range(count):
+            eventually(lambda: len(shrapnel(site)) >= CAP, PATIENCE, "a bomb that is full")
+            time.sleep(rng.random() * 0.2)
+            grown = len(shrapnel(site))
+            if grown > CAP:
+                wrong.append(f"seed {seed}, bomb {number}: {grown} processes instead of {CAP}")
+            began = time.monotonic()
+            site.ok("stop", "bomb", timeout=PATIENCE)
+            times.append(time.monotonic() - began - 0.1)
+            wrong += [f"seed {seed}, bomb {number}: {pid} lives" for pid in shrapnel(site)]
+            site.ok("start", "bomb", timeout=PATIENCE)
+        site.ok("stop", timeout=PATIENCE)
+    finally:
+        site.close()
+    if max(times) > limit:
+        wrong.append(f"seed {seed}: a capped bomb was gone only after {max(times):.2f} s")
+    figures = (f"never above {CAP}", f"slowest {max(times):.2f} s with the command itself")
+    return Verdict(count=count, violations=tuple(wrong), figures=figures)
+
+
 def shrapnel(site: Site) -> list[int]:
     """Find the processes of the bomb that live."""
     found = []
@@ -134,4 +176,4 @@ def shrapnel(site: Site) -> list[int]:
 
 
 if __name__ == "__main__":
-    main({"orphans": orphans, "bombs": bombs})
+    main({"orphans": orphans, "bombs": bombs, "capped": capped})

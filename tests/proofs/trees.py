@@ -2,7 +2,7 @@
 
 Trees of all kinds are started by the real process driver and stopped at random moments. The
 moment their end is reported, /proc is searched for the mark they were born with, without
-uphold's help.
+uphold's help. Where control groups can be made, every second tree is in one (level A).
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from proofs.living import marked
 from proofs.proving import Verdict, main
 from proofs.stuck import FrozenMount
 from uphold.core.specs import StopRule
+from uphold.drivers.emptying import PROOF_BY_GROUP
+from uphold.host.processes.hierarchies import find_hierarchies
 from uphold.ports.drivers import Launch
 from uphold.testing.waiting import eventually
 
 GRACE = 0.3
 PROMISED = 2.0
+HAS_GROUPS = find_hierarchies().tree is not None
 TOGETHER = 4
 """Trees of each kind that live at the same time."""
 UP = ': > "$READY"'
@@ -62,11 +65,14 @@ async def _trees(count: int, seed: int, folder: Path, limit: float) -> Verdict:
     finally:
         await forest.stage.driver.close()
         forest.stage.clean_up()
-    slowest = max(forest.times)
-    if slowest > limit:
-        forest.wrong.append(f"seed {seed}: a stop took its grace and {slowest:.2f} s more")
-    figures = (f"{len(kinds)} kinds", f"slowest: grace + {slowest:.2f} s", unkillable)
-    return Verdict(count=len(forest.times), violations=tuple(forest.wrong), figures=figures)
+    figures = [f"{len(kinds)} kinds"]
+    for level, times in forest.times.items():
+        slowest = max(times, default=0.0)
+        if slowest > limit:
+            forest.wrong.append(f"seed {seed}: a stop took its grace and {slowest:.2f} s more")
+        figures.append(f"level {level}: {len(times)}, slowest grace + {slowest:.2f} s")
+    tried = sum(map(len, forest.times.values()))
+    return Verdict(count=tried, violations=tuple(forest.wrong), figures=(*figures, unkillable))
 
 
 class Forest:
@@ -77,7 +83,7 @@ class Forest:
         self.stage.driver.subscribe(self._hear)
         self.mark = f"FOREST={secrets.token_hex(8)}"
         self.wrong: list[str] = []
-        self.times: list[float] = []
+        self.times: dict[str, list[float]] = {"A": [], "B": []}
         self._seed = seed
         self._kinds: dict[str, str] = {}
         self._ready = folder / "ready"
@@ -88,7 +94,9 @@ class Forest:
         slot = f"tree{len(self._kinds)}"
         self._kinds[slot] = kind
         ready = self._ready / slot
-        await self.stage.driver.start(self._launch(slot, KINDS[kind], READY=str(ready)))
+        level = "A" if HAS_GROUPS and len(self._kinds) % 2 else "B"
+        launch = self._launch(slot, KINDS[kind], level=level, READY=str(ready))
+        await self.stage.driver.start(launch)
         if chance < 0.75:
             await eventually(ready.exists, 60, f"{kind} ready")
         else:
@@ -103,7 +111,8 @@ class Forest:
                 late = True
                 await self.stage.driver.kill(slot)
             assert loop.time() < began + 100, f"{slot}, which {kind}: {self.stage.kinds(slot)}"
-        self.times.append(loop.time() - began - GRACE)
+        self.times[level].append(loop.time() - began - GRACE)
+        self._judge(slot, level)
         self.stage.driver.remove(slot)
 
     async def unkillable(self) -> str:
@@ -137,12 +146,24 @@ class Forest:
     def blame(self, when: str, pids: list[int]) -> None:
         self.wrong += [f"seed {self._seed}, {when}: process {pid} lives on" for pid in pids]
 
-    def _launch(self, slot: str, script: str, generation: int = 1, **variables: str) -> Launch:
+    def _judge(self, slot: str, level: str) -> None:
+        proof = self.stage.seen("Gone", slot).proof
+        if (proof == PROOF_BY_GROUP) != (level == "A"):
+            self.wrong.append(f"seed {self._seed}: {slot} of level {level} is gone by {proof}")
+
+    def _launch(
+        self, slot: str, script: str, generation: int = 1, level: str = "B", **variables: str
+    ) -> Launch:
         mine = (self.mark, f"TREE={self.mark}-{slot}")
         pairs = [*(tuple(each.split("=", 1)) for each in mine), *variables.items()]
         command = ("/bin/sh", "-c", script)
         return self.stage.launch(
-            slot, *command, generation=generation, environment=tuple(pairs), working_dir="/"
+            slot,
+            *command,
+            generation=generation,
+            environment=tuple(pairs),
+            working_dir="/",
+            containment="group" if level == "A" else "marks",
         )
 
     def _hear(self, fact: object) -> None:

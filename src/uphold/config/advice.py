@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from uphold.config.places import LineOf
     from uphold.core.specs import Settings, WorkerSpec
+    from uphold.host.processes.hierarchies import Hierarchies
 
 _WRITABLE_BY_ALL: Final = stat.S_IWOTH
 
@@ -65,9 +66,17 @@ def _about_worker(
         yield "group", f"there is no group '{spec.group}' on this machine."
     if (spec.user or spec.group) and os.geteuid() != 0:
         yield "user", "only root can start a worker as another user or group."
+    yield from _about_groups(spec)
     for other, _ in spec.depends_on:
         if other in disabled and spec.name not in disabled:
             yield "depends_on", f"it waits for '{other}', which is not allowed to run."
+
+
+def _about_groups(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
+    if spec.containment == "group" and _hierarchies().tree is None:
+        yield "containment", "no control group can be made here, so it will not be started."
+    if spec.limits.processes is not None and not _hierarchies().counts:
+        yield "limits", "processes cannot be counted here (limits.processes); it will not start."
 
 
 @lru_cache(maxsize=256)
@@ -81,6 +90,13 @@ def _about_program(program: str, folder: str, path: str) -> str | None:
     if any(_is_program(place) for place in places):
         return None
     return f"the program '{program}' is not on PATH ({path}); give its full path."
+
+
+@lru_cache(maxsize=1)
+def _hierarchies() -> Hierarchies:
+    from uphold.host.processes.hierarchies import find_hierarchies  # noqa: PLC0415 - rarely asked
+
+    return find_hierarchies()
 
 
 def _is_program(path: str) -> bool:

@@ -72,7 +72,8 @@ success_exit_codes = [0]
 # env_file = "worker.env"
 # user = "nobody"                       # needs root
 # umask = "022"
-# limits = { nofile = 4096, nice = 5 }
+# limits = { nofile = 4096, nice = 5, processes = 50 }
+# containment = "group"                 # a control group of its own; needs root or delegation
 """
 
 _FULL_YAML: Final = """\
@@ -110,7 +111,8 @@ workers:
     # env_file: worker.env
     # user: nobody                      # needs root
     # umask: "022"
-    # limits: { nofile: 4096, nice: 5 }
+    # limits: { nofile: 4096, nice: 5, processes: 50 }
+    # containment: group                # a control group of its own; needs root or delegation
 """
 
 _STARTERS: Final = {

@@ -27,6 +27,7 @@ _RESTARTING: Final = frozenset(
         "pass_environment",
         "clear_environment",
         "limits",
+        "containment",
         "logs.mode",
         "logs.split",
     }

@@ -67,6 +67,8 @@ class Limits:
 
     nofile: int | None = None
     nice: int | None = None
+    processes: int | None = None
+    """How many processes and threads it may be at a time; refused where none can count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,8 @@ class WorkerSpec:
     stop: StopRule = StopRule()
     depends_on: tuple[tuple[str, Need], ...] = ()
     limits: Limits = Limits()
+    containment: str = "marks"
+    """What keeps its processes together: `marks`, or a control `group` of its own."""
     logs: Logs = Logs()
     labels: tuple[tuple[str, str], ...] = ()
 

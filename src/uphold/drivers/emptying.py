@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from uphold.core.events import SlotFact
     from uphold.drivers.runs import Run
     from uphold.host.homes import Home
+    from uphold.host.processes.groups import Group
     from uphold.host.processes.scanning import Scanner
     from uphold.ports.clocks import Clock
 
-PROOF: Final = "lock free, no process carries the nonce"
-PROOF_BY_DESCENT: Final = "lock free, no descendant left"
+PROOF: Final = "level B: lock free, no process carries the nonce"
+PROOF_BY_DESCENT: Final = "level B: lock free, no descendant left"
+PROOF_BY_GROUP: Final = "level A: lock free, its control group is empty"
+"""Said only when marks or descent show nothing either: a tool of root's may leave its group."""
 _PATIENCE: Final = 2.0
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
@@ -74,15 +77,19 @@ class Emptier:
         began = self._clock.now().mono
         pause, complained = _FIRST_PAUSE, False
         while True:
+            if run.group is not None:
+                run.group.kill()
             if run.process is not None:
                 # The group is ended through the pidfd, which reaches those that fork right now.
                 run.process.send_group(signal.SIGKILL)
             if self._is_plainly_empty(run):
-                return PROOF_BY_DESCENT
+                return _proof(run, PROOF_BY_DESCENT)
+            if run.group is not None and run.group.proves and await self._emptied(run, run.group):
+                continue
             await self._clock.sleep(pause)
             survivors, trouble = await self.end_survivors(run)
             if not survivors and not trouble and run.exit is not None:
-                return PROOF
+                return _proof(run, PROOF)
             late = self._clock.now().mono - began >= _PATIENCE
             if late and not complained and (survivors or trouble):
                 complained = True
@@ -93,6 +100,8 @@ class Emptier:
         """Prove without a look at all processes that nothing is left, where that is possible."""
         if not self._is_reaper or not run.descended or run.exit is None:
             return False
+        if run.group is not None and not run.group.is_empty():
+            return False
         if self._no_orphans_at < run.ended_at:
             # One look serves all that had ended before it.
             now = self._clock.now().mono
@@ -100,6 +109,15 @@ class Emptier:
                 return False
             self._no_orphans_at = now
         return not is_held(self._home.slot_lock(run.slot))
+
+    async def _emptied(self, run: Run, group: Group) -> bool:
+        """Wait for the kernel's word that a group is empty; tell whether that is news."""
+        if group.is_empty():
+            return False
+        await group.emptied(_LONGEST_PAUSE)
+        if run.exit is None:
+            await self._clock.sleep(_FIRST_PAUSE)  # its exit is a moment away
+        return group.is_empty()
 
     async def end_survivors(self, run: Run) -> tuple[list[Survivor], str]:
         """Look for what is left and send it SIGKILL; also say if one could not look."""
@@ -114,6 +132,9 @@ class Emptier:
 
     async def survivors(self, run: Run) -> list[Survivor]:
         """Find whatever of a slot is still alive."""
+        found = _inmates(run.group)
+        if found:
+            return found
         snapshot = await self._scanner.look()
         found = [
             Survivor(seen.pid, seen.start_ticks, ours=True)
@@ -142,6 +163,21 @@ class Emptier:
         if found or not is_held(lock):
             return found
         return [Survivor(0, 0, ours=False)]
+
+
+def _proof(run: Run, marks: str) -> str:
+    """Name the level at which the end of a run is known, and what it rests on."""
+    return PROOF_BY_GROUP if run.group is not None and run.group.proves else marks
+
+
+def _inmates(group: Group | None) -> list[Survivor]:
+    """Find what lives in a group."""
+    stats = () if group is None or group.is_empty() else map(read_stat, group.members())
+    return [
+        Survivor(stat.pid, stat.start_ticks, ours=True)
+        for stat in stats
+        if stat is not None and not stat.dead
+    ]
 
 
 def _kill(survivor: Survivor) -> None:

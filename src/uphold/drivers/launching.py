@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from uphold.core.specs import WorkerSpec
+    from uphold.host.processes.groups import Group, Groups
     from uphold.host.processes.outputs import Outputs
     from uphold.ports.drivers import Launch
 
@@ -53,6 +54,7 @@ class Prepared(NamedTuple):
     opened: tuple[int, ...]
     place: Place
     """Where its program was looked for."""
+    group: Group | None = None
 
     def close(self) -> None:
         """Let go of our copies of what the worker gets."""
@@ -65,10 +67,15 @@ class Launcher:
     """Starts programs on behalf of slots."""
 
     def __init__(
-        self, outputs: Outputs, inherited: Mapping[str, str], nofile: tuple[int, int] | None
+        self,
+        outputs: Outputs,
+        groups: Groups,
+        inherited: Mapping[str, str],
+        nofile: tuple[int, int] | None,
     ) -> None:
         self._outputs = outputs
         self._environments = Environments(inherited)
+        self._groups = groups
         self._nofile = nofile
         self._found: dict[Place, str] = {}
         """Programs found before: a start takes the one it had, as long as that can be started."""
@@ -80,13 +87,18 @@ class Launcher:
         supervisor finds it even without the journal.
         """
         intent = SlotRecord(launch.generation, launch.nonce, boot_id())
+        group = self._groups.begin(launch.slot, launch.spec)
         program, opened, place = self._program(launch.slot, launch.nonce, launch.spec, lock=lock)
         try:
+            if group is not None:
+                doors = group.doors()
+                opened += tuple(door for door in doors if door is not None)
+                program = program._replace(group=doors[0], cap=doors[1])
             lock.write(intent)
         except BaseException:
             _close_all(opened)
             raise
-        return Prepared(launch, lock, intent, program, opened, place)
+        return Prepared(launch, lock, intent, program, opened, place, group)
 
     def spawn(self, prepared: Prepared, *, alone: bool = True) -> int:
         """Start it; on another thread than the loop's only what `is_quick`, and not `alone`."""

@@ -25,6 +25,7 @@ from uphold.drivers.watching import Watch
 from uphold.errors import HostFailure
 from uphold.host.processes import Process
 from uphold.host.processes.containment import Ending
+from uphold.host.processes.groups import Groups
 from uphold.host.processes.outputs import Outputs
 from uphold.host.processes.scanning import Scanner
 from uphold.host.processes.slotlocks import read_record
@@ -61,7 +62,8 @@ class ProcessDriver:
         self._facts = Listeners()
         self._specs: dict[str, WorkerSpec] = {}
         self._outputs = Outputs(home, on_fifo)
-        self._launcher = Launcher(self._outputs, environment, nofile)
+        self._groups = Groups(home)
+        self._launcher = Launcher(self._outputs, self._groups, environment, nofile)
         self.scanner = Scanner()
         self._finder = Finder(home, clock, self.scanner)
         children: set[int] = set()
@@ -73,6 +75,7 @@ class ProcessDriver:
             facts=self._facts,
             watch=self._watch,
             launcher=self._launcher,
+            groups=self._groups,
             finder=self._finder,
             emptier=emptier,
         )
@@ -142,7 +145,10 @@ class ProcessDriver:
 
     async def find_strays(self, known_slots: Collection[str]) -> Sequence[Trace]:
         """Find slots of this home that live although no trace tells of them."""
-        return await self._finder.strays(known_slots)
+        found = await self._finder.strays(known_slots)
+        seen = {*known_slots, *(trace.slot for trace in found)}
+        unseen = [slot for slot in self._groups.inhabited() if slot not in seen]
+        return [*found, *(self._recorded(slot, 0) for slot in unseen)]
 
     def state(self, slot: str) -> Sighting:
         """Look at one slot; KeyError for one it never heard of."""
@@ -173,6 +179,7 @@ class ProcessDriver:
         """Let go of everything held; workers live on."""
         await self._watch.close()
         self._outputs.close()
+        self._groups.close()
 
     def _declared(self) -> list[str]:
         return [
@@ -200,7 +207,8 @@ class ProcessDriver:
             # Its end was proved by a free lock only, which is not enough to call it stopped.
             self._watch.empty(run)
         else:
-            self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=PROOF))
+            proof = run.proof or PROOF
+            self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=proof))
 
     def _recorded(self, slot: str, asked: int) -> Trace:
         record = read_record(self._home.slot_lock(slot))
@@ -268,7 +276,8 @@ class ProcessDriver:
         run.exit = Exit(code=ending.code, signal=ending.signal, at=self._clock.now().wall)
         # An intent that never became a process has no exit to tell of.
         run.exit_told = trace.identity is None and lead.process is None
-        if verdict.left_overs:
+        run.group = self._groups.left(trace.slot)
+        if verdict.left_overs or (run.group is not None and not run.group.is_empty()):
             self._watch.empty(run)
             return
         run.nonces = ()
@@ -297,6 +306,7 @@ class ProcessDriver:
         nonces = tuple(dict.fromkeys((process.identity.nonce, *lead.nonces)))
         run = Run(trace.slot, lead.generation, trace.spec, nonces=nonces, process=process)
         run.adopted = True
+        run.group = self._groups.around(trace.slot, trace.spec, process.identity.pid)
         if trace.spec.logs.mode != "file":
             self._outputs.keep(trace.slot)
         self._watch.hold(run, process)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from uphold.core.specs import WorkerSpec
     from uphold.core.statuses import Exit, Identity
     from uphold.host.processes import Process
+    from uphold.host.processes.groups import Group
 
 _REMEMBERED: Final = 16
 """Earlier runs whose end was proved by a free lock only; a verified stop looks for them too."""
@@ -26,9 +27,11 @@ class Run:
         "exit",
         "exit_told",
         "generation",
+        "group",
         "main",
         "nonces",
         "process",
+        "proof",
         "slot",
         "spec",
         "stopping",
@@ -54,6 +57,8 @@ class Run:
         self.main: Identity | None = None if process is None else process.identity
         """Whom the session belongs to, as long as that is fresh knowledge."""
         self.adopted = adopted
+        self.group: Group | None = None
+        """The control group that all of it is in, if it asked for one."""
         self.descended = False
         """Everything that can carry its nonces was started by us or descends from that."""
         self.ended_at = 0.0
@@ -64,6 +69,8 @@ class Run:
         self.exit_told = False
         self.emptying: asyncio.Task[None] | None = None
         """Ends what is left of the slot and reports when nothing is."""
+        self.proof = ""
+        """How it was last known that nothing is left of it."""
 
     @property
     def over(self) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from uphold.drivers.listeners import Listeners
     from uphold.drivers.watching import Watch
     from uphold.host.homes import Home
+    from uphold.host.processes.groups import Groups
     from uphold.ports.clocks import Clock
 
 SLOT_HELD: Final = "UPH_SLOT_HELD"
@@ -75,6 +76,7 @@ class Starter:
         facts: Listeners,
         watch: Watch,
         launcher: Launcher,
+        groups: Groups,
         finder: Finder,
         emptier: Emptier,
     ) -> None:
@@ -83,6 +85,7 @@ class Starter:
         self._facts = facts
         self._watch = watch
         self._launcher = launcher
+        self._groups = groups
         self._finder = finder
         self._emptier = emptier
         self._accepted: dict[str, list[Order]] = {}
@@ -278,6 +281,7 @@ class Starter:
     def _take_over(self, launch: Launch, process: Process, nonces: tuple[str, ...]) -> None:
         run = self._as_run(launch, (process.identity.nonce, *nonces), process)
         run.adopted = True
+        run.group = self._groups.around(launch.slot, launch.spec, process.identity.pid)
         self._watch.hold(run, process)
         self._facts.tell(
             Adopted(slot=launch.slot, generation=launch.generation, identity=process.identity)
@@ -306,6 +310,7 @@ class Starter:
         before = self._watch.runs.get(launch.slot)
         process = self._launcher.finish(prepared, outcome)
         run = self._as_run(launch, (launch.nonce, *earlier), process)
+        run.group = prepared.group
         run.descended = not earlier or (before is not None and before.descended)
         self._watch.hold(run, process)
         self._facts.tell(

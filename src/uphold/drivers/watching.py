@@ -149,7 +149,11 @@ class Watch:
         run.exit_told = True
         if run.main is not None:
             self._children.discard(run.main.pid)
-        left_overs = run.stopping or is_held(self._home.slot_lock(run.slot))
+        left_overs = (
+            run.stopping
+            or is_held(self._home.slot_lock(run.slot))
+            or (run.group is not None and not run.group.is_empty())
+        )
         if left_overs:
             self.empty(run)
         else:
@@ -159,12 +163,15 @@ class Watch:
         )
 
     async def _empty(self, run: Run) -> None:
-        proof = await self._emptier.empty(run)
+        run.proof = await self._emptier.empty(run)
         self._let_go(run)
+        if run.group is not None:
+            run.group.remove()
+            run.group = None
         run.emptying = None
         run.nonces = ()
         told = None if run.exit_told else run.exit
-        self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=proof, exit=told))
+        self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=run.proof, exit=told))
 
     def _let_go(self, run: Run) -> None:
         if run.process is None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _SET_SIGNALS_TO_DEFAULT: Final = 0x04
 _SET_SIGNAL_MASK: Final = 0x08
 _SET_SESSION: Final = 0x80
+_SET_GROUP: Final = 0x100
+_FLAGS: Final = _SET_SIGNALS_TO_DEFAULT | _SET_SIGNAL_MASK | _SET_SESSION
 _ROOM: Final = 512
 """More bytes than glibc and musl need for attributes, file actions or a set of signals."""
 _DEFAULTED: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
@@ -38,6 +40,12 @@ def is_available() -> bool:
     return _library() is not None
 
 
+def can_enter_groups() -> bool:
+    """Tell whether a program can be born in a control group (glibc 2.39 and later)."""
+    library = _library()
+    return library is not None and hasattr(library.quick, "posix_spawnattr_setcgroup_np")
+
+
 def spawn_quickly(  # noqa: PLR0913 - what a program is started with
     path: str,
     argv: Sequence[str],
@@ -46,11 +54,13 @@ def spawn_quickly(  # noqa: PLR0913 - what a program is started with
     folder: str,
     descriptors: Mapping[int, int],
     alone: bool,
+    group: int | None = None,
 ) -> int:
     """Start a program in a session of its own and give its number; OSError if that fails.
 
     `descriptors` says which of ours becomes which of its own; 0 is nothing to read. `alone` says
-    that nobody else of this process has anything to do meanwhile.
+    that nobody else of this process has anything to do meanwhile. `group` is the folder of the
+    control group it is born in.
     """
     library = _library()
     assert library is not None, "is_available() comes first"
@@ -69,7 +79,7 @@ def spawn_quickly(  # noqa: PLR0913 - what a program is started with
             ctypes.byref(pid),
             os.fsencode(path),
             actions,
-            library.attributes,
+            library.attributes if group is None else _entering(library, group),
             _strings([os.fsencode(word) for word in argv]),
             _strings(pairs),
         )
@@ -96,9 +106,16 @@ def _library() -> _Library | None:
     quick.posix_spawnattr_init(attributes)
     quick.posix_spawnattr_setsigdefault(attributes, signals)
     quick.posix_spawnattr_setsigmask(attributes, nothing)
-    flags = _SET_SIGNALS_TO_DEFAULT | _SET_SIGNAL_MASK | _SET_SESSION
-    quick.posix_spawnattr_setflags(attributes, ctypes.c_short(flags))
+    quick.posix_spawnattr_setflags(attributes, ctypes.c_short(_FLAGS))
     return _Library(ctypes.CDLL(None), quick, attributes)
+
+
+def _entering(library: _Library, group: int) -> Any:
+    """Copy the attributes, which are plain memory, for a program with a group of its own."""
+    attributes = ctypes.create_string_buffer(library.attributes.raw, _ROOM)
+    library.quick.posix_spawnattr_setcgroup_np(attributes, group)
+    library.quick.posix_spawnattr_setflags(attributes, ctypes.c_short(_FLAGS | _SET_GROUP))
+    return attributes
 
 
 def _strings(words: list[bytes]) -> Any:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.errors import HostFailure
 from uphold.host.environments import NOT_EXECUTABLE, NOT_FOUND, Account
-from uphold.host.processes.quick_spawning import is_available, spawn_quickly
+from uphold.host.processes.groups import NO_GROUP
+from uphold.host.processes.quick_spawning import can_enter_groups, is_available, spawn_quickly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +34,9 @@ NO_FOLDER: Final = "UPH_START_NO_DIRECTORY"
 NO_USER: Final = "UPH_START_NO_USER"
 NOT_PERMITTED: Final = "UPH_START_NOT_PERMITTED"
 NO_RESOURCES: Final = "UPH_START_NO_RESOURCES"
-HOPELESS: Final = frozenset({NOT_FOUND, NOT_EXECUTABLE, NO_FOLDER, NO_USER, NOT_PERMITTED})
+HOPELESS: Final = frozenset(
+    {NOT_FOUND, NOT_EXECUTABLE, NO_FOLDER, NO_USER, NOT_PERMITTED, NO_GROUP}
+)
 """Failures that the next try cannot mend; somebody has to change something first."""
 _ALL_SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
@@ -51,6 +54,10 @@ class Program(NamedTuple):
     umask: int | None
     account: Account | None
     limits: Limits
+    group: int | None = None
+    """The folder of the control group that keeps its processes together."""
+    cap: int | None = None
+    """That of the one that counts them, where it is another."""
 
 
 def account_of(spec: WorkerSpec) -> Account | None:
@@ -84,7 +91,9 @@ def account_of(spec: WorkerSpec) -> Account | None:
 
 def is_quick(program: Program) -> bool:
     """Tell whether any thread may start it: nothing of our own process changes for it."""
-    return program.umask is None and _is_plain(program) and is_available()
+    if program.umask is not None or not _is_plain(program):
+        return False
+    return is_available() if program.group is None else can_enter_groups()
 
 
 def spawn(program: Program, nofile: tuple[int, int] | None = None, *, alone: bool = True) -> int:
@@ -96,7 +105,7 @@ def spawn(program: Program, nofile: tuple[int, int] | None = None, *, alone: boo
     try:
         if is_quick(program):
             pid = _spawn_quickly(program, alone=alone)
-        elif _is_plain(program) and sys.platform == "linux":
+        elif program.group is None and _is_plain(program) and sys.platform == "linux":
             pid = _spawn_plain(program)
         else:
             return _spawn_forked(program, nofile)
@@ -114,7 +123,8 @@ def spawn(program: Program, nofile: tuple[int, int] | None = None, *, alone: boo
 
 def _is_plain(program: Program) -> bool:
     limits = program.limits
-    return program.account is None and limits.nofile is None and limits.nice is None
+    plain = limits.nofile is None and limits.nice is None
+    return plain and program.account is None and program.cap is None
 
 
 def _spawn_quickly(program: Program, *, alone: bool) -> int:
@@ -128,6 +138,7 @@ def _spawn_quickly(program: Program, *, alone: bool) -> int:
         folder=program.working_dir,
         descriptors=descriptors,
         alone=alone,
+        group=program.group,
     )
 
 
@@ -216,8 +227,12 @@ def _before_exec(program: Program, nofile: tuple[int, int] | None) -> Callable[[
     """Prepare what the child does to itself: limits while it may still set them, then its user."""
     limits, account, lock = program.limits, program.account, program.lock
     allowed = nofile if limits.nofile is None else (limits.nofile, limits.nofile)
+    groups = [door for door in (program.group, program.cap) if door is not None]
 
     def prepare() -> None:
+        for door in groups:
+            # Before anything of the worker runs, so that nothing of it is born outside.
+            os.write(os.open("cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=door), b"0")
         if lock is not None:
             os.dup2(lock, LOCK_DESCRIPTOR, inheritable=True)
         for number in _ALL_SIGNALS:

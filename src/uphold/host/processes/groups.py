@@ -1,0 +1,310 @@
+"""One control group for each slot that asks for it: the kernel keeps its processes together.
+
+Whatever is born in a group stays in it, is counted there, and ends with it; the kernel tells
+when it is empty. Groups lie below our own in `uphold-<home>/<slot>.slot`, so that the next
+supervisor of the home finds them. See decision 0012.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import select
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from uphold.errors import HostFailure
+from uphold.host.processes.hierarchies import Hierarchies, find_hierarchies, place_all
+from uphold.host.proctable import read_proc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from uphold.core.specs import WorkerSpec
+    from uphold.host.homes import Home
+
+NO_GROUP: Final = "UPH_START_NO_GROUP"
+SLOT_HELD: Final = "UPH_SLOT_HELD"
+_SUFFIX: Final = ".slot"
+"""Keeps a worker's name from being that of a file of the kernel's."""
+
+
+class Group:
+    """The groups of one slot."""
+
+    __slots__ = ("cap", "tree")
+
+    def __init__(self, tree: str | None, cap: str | None) -> None:
+        self.tree = tree
+        """The folder that holds all its processes, and can end them; None: only a cap."""
+        self.cap = cap
+        """Its folder in the hierarchy that counts processes, where that is another one."""
+
+    @property
+    def proves(self) -> bool:
+        """Tell whether the kernel can say that nothing is left of it."""
+        return self.tree is not None
+
+    def kill(self) -> None:
+        """End everything in it, also what is being forked right now."""
+        if self.tree is not None:
+            with suppress(OSError):  # it is gone; or each process is ended by itself, as without
+                _write(f"{self.tree}/cgroup.kill", "1")
+
+    def is_empty(self) -> bool:
+        """Tell whether nothing lives in it; what cannot be looked at counts as alive."""
+        if self.tree is None:
+            return True
+        try:
+            descriptor = os.open(f"{self.tree}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as cause:
+            return isinstance(cause, FileNotFoundError)
+        try:
+            return _says_empty(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def members(self) -> list[int]:
+        """List the processes in it and below it, as far as they are visible to us."""
+        found: list[int] = []
+        for folder in _folders(self.tree):
+            with suppress(ValueError):
+                found += map(int, read_proc(f"{folder}/cgroup.procs").split())
+        return [pid for pid in found if pid > 0]
+
+    async def emptied(self, limit: float) -> None:
+        """Wait until the kernel says that nothing lives in it, but no longer than `limit`."""
+        try:
+            descriptor = os.open(f"{self.tree}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        changed = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        with select.epoll() as news:
+            try:
+                # Such a file is always readable; only its changes are of interest.
+                news.register(descriptor, select.EPOLLPRI)
+                loop.add_reader(news.fileno(), changed.set)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(limit):
+                        while not _says_empty(descriptor):
+                            changed.clear()
+                            await changed.wait()
+            finally:
+                loop.remove_reader(news.fileno())
+                os.close(descriptor)
+
+    def remove(self) -> bool:
+        """Remove it; False if something lives in it. What it made below goes with it."""
+        gone = True
+        for root in (self.tree, self.cap):
+            for folder in reversed(_folders(root)):
+                try:
+                    os.rmdir(folder)  # noqa: PTH106 - text is enough
+                except FileNotFoundError:
+                    pass
+                except OSError:
+                    gone = False
+        return gone
+
+    def doors(self) -> tuple[int | None, int | None]:
+        """Open the folders of both, to be born in."""
+        tree = None if self.tree is None else _open_folder(self.tree)
+        try:
+            return tree, None if self.cap is None else _open_folder(self.cap)
+        except OSError:
+            if tree is not None:
+                os.close(tree)
+            raise
+
+
+class Groups:
+    """The groups of one home."""
+
+    def __init__(self, home: Home, hierarchies: Hierarchies | None = None) -> None:
+        """Look for hierarchies only when the first group is asked for, unless they are given."""
+        self._home = home
+        self._given = hierarchies
+        self._found: Hierarchies | None = None
+        self._name = ""
+        self._left: dict[str, Group] | None = None
+
+    def begin(self, slot: str, spec: WorkerSpec) -> Group | None:
+        """Make the group that a start asks for; None if it asks for none.
+
+        HostFailure if there can be none, or if something of an earlier run lives in it.
+        """
+        if not asks(spec):
+            return None
+        group = self._wanted(slot, spec)
+        try:
+            self._make(group, spec)
+        except OSError as cause:
+            raise HostFailure(
+                f"no control group could be made for {slot}: {cause}.",
+                code=NO_GROUP,
+                remedy="May the supervisor write there? See docs/configuration.md, Groups.",
+            ) from cause
+        if not group.is_empty():
+            group.kill()
+            raise HostFailure(
+                f"{slot} was not started: something of its last run lived on in its group.",
+                code=SLOT_HELD,
+                remedy="It has been sent SIGKILL; uphold tries again.",
+            )
+        return group
+
+    def around(self, slot: str, spec: WorkerSpec, pid: int) -> Group | None:
+        """Find the group in which a process of a slot lives; never one that is not the slot's."""
+        if not asks(spec):
+            return self.left(slot)
+        mounts = read_proc("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
+        where = read_proc(f"/proc/{pid}/cgroup").decode("utf-8", "surrogateescape")
+        found: dict[str, str] = {}
+        for kind, path in place_all(mounts, where):
+            if path.endswith(f"/{self._own_name()}/{slot}{_SUFFIX}"):
+                found.setdefault(kind, path)
+        if not found:
+            return self.left(slot)
+        return Group(found.get(""), found.get("pids"))
+
+    def left(self, slot: str) -> Group | None:
+        """Give the group that an earlier supervisor of this home left for a slot."""
+        return self._all_left().get(slot)
+
+    def inhabited(self) -> list[str]:
+        """Name the slots in whose groups, left by an earlier supervisor, something lives."""
+        return [slot for slot, group in self._all_left().items() if not group.is_empty()]
+
+    def close(self) -> None:
+        """Remove what is empty; groups in which workers live on stay for the next supervisor."""
+        if self._found is None:
+            return
+        for slot in self._slots():
+            Group(*self._paths(slot)).remove()
+        for base in self._bases():
+            if base is not None:
+                with suppress(OSError):
+                    os.rmdir(base)  # noqa: PTH106 - text is enough
+
+    def _wanted(self, slot: str, spec: WorkerSpec) -> Group:
+        found = self._hierarchies()
+        if spec.containment == "group" and found.tree is None:
+            raise HostFailure(
+                f"{slot} asks for containment = 'group', but the supervisor can write no "
+                "control group of the second version here.",
+                code=NO_GROUP,
+                remedy="Run it where it can (root, or a delegated group), or use 'marks'.",
+            )
+        if spec.limits.processes is not None and not found.counts:
+            raise HostFailure(
+                f"{slot} asks for limits.processes, but the supervisor can write no control "
+                "group that counts processes here.",
+                code=NO_GROUP,
+                remedy="Run it where it can (root, or a delegated group), or remove the limit.",
+            )
+        tree, cap = self._paths(slot)
+        return Group(tree, cap if spec.limits.processes is not None else None)
+
+    def _make(self, group: Group, spec: WorkerSpec) -> None:
+        most = spec.limits.processes
+        if most is not None and group.cap is None:
+            # Before there is anything below us: afterwards the kernel may refuse it.
+            assert group.tree is not None, "what counts is one of the two"
+            base = os.path.dirname(group.tree)  # noqa: PTH120 - text is enough
+            _make_folder(base)
+            for folder in (os.path.dirname(base), base):  # noqa: PTH120 - text is enough
+                _write(f"{folder}/cgroup.subtree_control", "+pids")
+        for path in filter(None, (group.tree, group.cap)):
+            _make_folder(os.path.dirname(path))  # noqa: PTH120 - text is enough
+            _make_folder(path)
+        asked = spec.containment == "group"
+        if asked and not os.path.exists(f"{group.tree}/cgroup.kill"):  # noqa: PTH110
+            raise OSError("this kernel cannot end a group (Linux 5.14 can)")
+        if most is not None:
+            _write(f"{group.cap or group.tree}/pids.max", str(most))
+        else:
+            with suppress(FileNotFoundError):  # an earlier start may have had a limit
+                _write(f"{group.tree}/pids.max", "max")
+
+    def _all_left(self) -> dict[str, Group]:
+        if self._left is None:
+            self._left = {slot: Group(*self._paths(slot)) for slot in self._slots()}
+        return self._left
+
+    def _slots(self) -> set[str]:
+        found: set[str] = set()
+        for base in filter(None, self._bases()):
+            with suppress(OSError):
+                found.update(name for name in os.listdir(base) if name.endswith(_SUFFIX))  # noqa: PTH208
+        return {name.removesuffix(_SUFFIX) for name in found}
+
+    def _paths(self, slot: str) -> tuple[str | None, str | None]:
+        tree, cap = (None if base is None else f"{base}/{slot}{_SUFFIX}" for base in self._bases())
+        return tree, cap
+
+    def _bases(self) -> tuple[str | None, str | None]:
+        tree, cap = (
+            None if own is None else f"{own}/{self._own_name()}" for own in self._hierarchies()
+        )
+        return tree, cap
+
+    def _hierarchies(self) -> Hierarchies:
+        if self._found is None:
+            self._found = self._given or find_hierarchies()
+        return self._found
+
+    def _own_name(self) -> str:
+        if not self._name:
+            # Not by its path alone: another container may have a home at the same place.
+            home = self._home.path.stat()
+            mark = f"{home.st_dev} {home.st_ino} {self._home.path}".encode(errors="surrogateescape")
+            self._name = f"uphold-{sha256(mark).hexdigest()[:16]}"
+        return self._name
+
+
+def asks(spec: WorkerSpec) -> bool:
+    """Tell whether a worker is to be started in a group of its own."""
+    return spec.containment == "group" or spec.limits.processes is not None
+
+
+def _says_empty(descriptor: int) -> bool:
+    try:
+        return b"populated 0" in os.pread(descriptor, 4096, 0)
+    except OSError as cause:
+        return cause.errno == errno.ENODEV  # it was removed meanwhile
+
+
+def _folders(root: str | None) -> list[str]:
+    """List a folder and those below it, parents first."""
+    return [] if root is None else list(_walk(root))
+
+
+def _walk(folder: str) -> Iterator[str]:
+    yield folder
+    try:
+        with os.scandir(folder) as entries:
+            below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return
+    for each in below:
+        yield from _walk(each)
+
+
+def _make_folder(path: str) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o755)  # noqa: PTH102 - text is enough
+
+
+def _open_folder(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _write(path: str, word: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, word.encode())
+    finally:
+        os.close(descriptor)

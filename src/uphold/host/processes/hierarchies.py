@@ -1,0 +1,95 @@
+"""Where control groups can be made on this machine. Looks only; nothing is made here.
+
+Groups are made below our own: that is what a service manager delegates, and what root may use
+anyway. The number of processes may be counted by the second version of control groups or by a
+hierarchy of the first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from uphold.host.proctable import read_proc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+
+
+class Hierarchies(NamedTuple):
+    """Our own folder in each hierarchy that matters; None if there is none to write in."""
+
+    tree: str | None = None
+    """Of the second version, which can end a group and tells when it is empty."""
+    pids: str | None = None
+    """Of the first version, with the controller that counts processes."""
+
+    @property
+    def counts(self) -> bool:
+        """Tell whether the number of processes can be limited here."""
+        return self.pids is not None or (self.tree is not None and counts_in(self.tree))
+
+
+def find_hierarchies() -> Hierarchies:
+    """Look where we are and what of it we may write."""
+    mounts = read_proc("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
+    places = place_all(mounts, read_proc("/proc/self/cgroup").decode("utf-8", "surrogateescape"))
+    tree = _writable(path for kind, path in places if kind == "")
+    pids = _writable(path for kind, path in places if kind == "pids")
+    return Hierarchies(tree, pids)
+
+
+def place_all(mounts: str, memberships: str) -> list[tuple[str, str]]:
+    """Give the folders of a process's groups, each with its controllers' name ("": version 2).
+
+    `mounts` is what /proc/self/mountinfo says, `memberships` what /proc/PID/cgroup says.
+    """
+    inside = dict(_memberships(memberships))
+    found = []
+    for kind, root, folder in _mounts(mounts):
+        path = inside.get(kind)
+        above = root.rstrip("/")
+        # Otherwise this mount, or our view of names, shows another part of the hierarchy.
+        if path is not None and f"{path}/".startswith(f"{above}/"):
+            below = path[len(above) :].rstrip("/")
+            if ".." not in below.split("/"):
+                found.append((kind, folder + below))
+    return found
+
+
+def counts_in(folder: str) -> bool:
+    """Tell whether a group of the second version may limit the processes of those below it."""
+    return b"pids" in read_proc(f"{folder}/cgroup.controllers").split()
+
+
+def _writable(folders: Iterator[str]) -> str | None:
+    may = os.R_OK | os.W_OK | os.X_OK
+    return next((folder for folder in folders if os.access(folder, may)), None)
+
+
+def _memberships(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        for controller in controllers.split(","):
+            yield controller, path.removesuffix(" (deleted)")
+
+
+def _mounts(text: str) -> Iterator[tuple[str, str, str]]:
+    """Give controller, root and folder of each mounted hierarchy."""
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, rest = after.partition(" ")
+        if kind not in ("cgroup", "cgroup2"):
+            continue
+        root, folder = (_plain(word) for word in before.split(" ")[3:5])
+        options = rest.rpartition(" ")[2].split(",")
+        for controller in ("",) if kind == "cgroup2" else options:
+            yield controller, root, folder
+
+
+def _plain(word: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), word)
