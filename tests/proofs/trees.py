@@ -61,7 +61,8 @@ async def _trees(count: int, seed: int, folder: Path, limit: float) -> Verdict:
             await asyncio.gather(*(forest.one(kind, rng.random()) for kind in wave))
             forest.blame(f"after wave {begin}", marked(forest.mark))
             forest.stage.facts.clear()
-        unkillable = await forest.unkillable()
+        levels = "AB" if HAS_GROUPS else "B"
+        unkillable = await asyncio.gather(*map(forest.unkillable, levels))
     finally:
         await forest.stage.driver.close()
         forest.stage.clean_up()
@@ -72,7 +73,7 @@ async def _trees(count: int, seed: int, folder: Path, limit: float) -> Verdict:
             forest.wrong.append(f"seed {seed}: a stop took its grace and {slowest:.2f} s more")
         figures.append(f"level {level}: {len(times)}, slowest grace + {slowest:.2f} s")
     tried = sum(map(len, forest.times.values()))
-    return Verdict(count=tried, violations=tuple(forest.wrong), figures=(*figures, unkillable))
+    return Verdict(count=tried, violations=tuple(forest.wrong), figures=(*figures, *unkillable))
 
 
 class Forest:
@@ -115,31 +116,32 @@ class Forest:
         self._judge(slot, level)
         self.stage.driver.remove(slot)
 
-    async def unkillable(self) -> str:
+    async def unkillable(self, level: str) -> str:
         """Stop a process that the kernel keeps: it is named, and nothing is started beside it."""
         try:
-            with FrozenMount(self.stage.folder / "mount") as mount:
-                took = await self._stop_stuck(mount)
+            with FrozenMount(self.stage.folder / f"mount-{level}") as mount:
+                took = await self._stop_stuck(mount, level)
         except PermissionError as cause:
             return f"no process in a dead mount: {cause}"
-        await self.stage.told("Gone", "stuck", within=60)
-        return f"dead mount: unkillable said after {took:.1f} s, no second start"
+        await self.stage.told("Gone", f"stuck-{level}", within=60)
+        return f"dead mount, level {level}: unkillable said after {took:.1f} s, no second start"
 
-    async def _stop_stuck(self, mount: FrozenMount) -> float:
+    async def _stop_stuck(self, mount: FrozenMount, level: str) -> float:
         loop = asyncio.get_running_loop()
         driver = self.stage.driver
-        await driver.start(self._launch("stuck", f"exec stat {mount.folder}/x"))
-        pid = (await self.stage.told("Started", "stuck")).identity.pid
+        slot = f"stuck-{level}"
+        await driver.start(self._launch(slot, f"exec stat {mount.folder}/x", level=level))
+        pid = (await self.stage.told("Started", slot)).identity.pid
         await eventually(mount.asked, 60, "a process that waits for the mount")
         began = loop.time()
-        await driver.kill("stuck")
-        failed = await self.stage.told("StopFailed", "stuck", within=60)
+        await driver.kill(slot)
+        failed = await self.stage.told("StopFailed", slot, within=60)
         took = loop.time() - began
         if failed.fault.code != "UPH_STOP_UNKILLABLE" or str(pid) not in failed.fault.message:
             self.wrong.append(f"the process that survives is not named: {failed}")
-        await driver.start(self._launch("stuck", "exec sleep 1000", generation=2))
-        await self.stage.told("StartFailed", "stuck", within=60)
-        if marked(self.mark) != [pid] or self.stage.seen("Gone", "stuck"):
+        await driver.start(self._launch(slot, "exec sleep 1000", generation=2, level=level))
+        await self.stage.told("StartFailed", slot, within=60)
+        if marked(f"TREE={self.mark}-{slot}") != [pid] or self.stage.seen("Gone", slot):
             self.wrong.append("something was started beside a process that cannot be ended")
         return took
 

@@ -89,7 +89,9 @@ class ProcessDriver:
         self._specs.pop(name, None)
         runs = self._watch.runs
         for slot in [slot for slot in runs if worker_of(slot) == name and runs[slot].over]:
-            del runs[slot]
+            group = runs.pop(slot).group
+            if group is not None:
+                group.remove()
             self._outputs.release(slot)
 
     async def start(self, launch: Launch, deadline: float | None = None) -> None:
@@ -276,8 +278,9 @@ class ProcessDriver:
         run.exit = Exit(code=ending.code, signal=ending.signal, at=self._clock.now().wall)
         # An intent that never became a process has no exit to tell of.
         run.exit_told = trace.identity is None and lead.process is None
-        run.group = self._groups.left(trace.slot)
-        if verdict.left_overs or (run.group is not None and not run.group.is_empty()):
+        group = self._groups.left(trace.slot)
+        run.group = None if group is None or group.is_empty() else group
+        if verdict.left_overs or run.group is not None:
             self._watch.empty(run)
             return
         run.nonces = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -138,6 +139,7 @@ def test_the_next_supervisor_finds_the_groups_of_its_home_and_no_others(groups, 
     assert later.around("web.1", WorkerSpec(name="web"), main.pid).tree == group.tree
     assert later.around("other.1", GROUPED, main.pid) is None
     assert later.around("web.1", GROUPED, os.getpid()).tree == group.tree
+    assert later.around("idle.1", GROUPED, os.getpid()) is None
     (tmp_path / "other").mkdir()
     assert Groups(Home(tmp_path / "other")).around("web.1", GROUPED, main.pid) is None
     later.left("web.1").kill()
@@ -221,3 +223,47 @@ def test_without_any_hierarchy_there_is_nothing_to_find_or_remove(tmp_path):
     assert only_capped.is_empty()
     only_capped.kill()
     assert only_capped.doors() == (None, None)
+
+
+DELEGATED = """
+import json, os, sys
+from uphold.core.specs import Limits, WorkerSpec
+from uphold.host.homes import Home
+from uphold.host.processes.groups import Groups
+from uphold.host.processes.spawning import Program, spawn
+from uphold.testing.waiting import until
+with open(sys.argv[1] + "/cgroup.procs", "w") as door:
+    door.write("0")
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+groups = Groups(Home("/tmp"))
+group = groups.begin("web.1", WorkerSpec(name="web", containment="group"))
+tree, _ = group.doors()
+nothing = os.open("/dev/null", os.O_WRONLY)
+program = Program("/bin/sleep", ("sleep", "1000"), {}, "/", nothing, nothing, None, None, None, Limits(), tree)
+pid = spawn(program)
+members = group.members()
+group.kill()
+os.waitpid(pid, 0)
+until(group.is_empty)
+removed = group.remove()
+groups.close()
+print(json.dumps({"inside": group.tree.startswith(sys.argv[1]), "members": members == [pid], "removed": removed}))
+"""
+
+
+@needs_tree
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can delegate a group")
+def test_a_delegated_group_is_enough_without_root():
+    own = Path(f"{HERE.tree}/uphold-delegated-{os.getpid()}")
+    own.mkdir()
+    try:
+        for path in (own, own / "cgroup.procs", own / "cgroup.subtree_control"):
+            os.chown(path, 65534, 65534)
+        command = [sys.executable, "-c", DELEGATED, str(own)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stderr == ""
+        assert json.loads(done.stdout) == {"inside": True, "members": True, "removed": True}
+    finally:
+        until(lambda: Group(str(own), None).remove())

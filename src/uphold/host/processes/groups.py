@@ -158,17 +158,19 @@ class Groups:
 
     def around(self, slot: str, spec: WorkerSpec, pid: int) -> Group | None:
         """Find the group in which a process of a slot lives; never one that is not the slot's."""
-        if not asks(spec):
-            return self.left(slot)
+        left = self.left(slot)
+        if left is None and not asks(spec):
+            return None
         mounts = read_proc("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
         where = read_proc(f"/proc/{pid}/cgroup").decode("utf-8", "surrogateescape")
         found: dict[str, str] = {}
         for kind, path in place_all(mounts, where):
             if path.endswith(f"/{self._own_name()}/{slot}{_SUFFIX}"):
                 found.setdefault(kind, path)
-        if not found:
-            return self.left(slot)
-        return Group(found.get(""), found.get("pids"))
+        if found:
+            return Group(found.get(""), found.get("pids"))
+        # It is not in the slot's group, but what else of the slot is there ends with it.
+        return None if left is None or left.is_empty() else left
 
     def left(self, slot: str) -> Group | None:
         """Give the group that an earlier supervisor of this home left for a slot."""
