@@ -113,7 +113,7 @@ def test_what_only_its_group_tells_of_is_found_by_the_next_supervisor(act, remem
         stage.open()
         traces = [stage.trace(launch, identity)]
         if not remembered:
-            (stage.home.slot_lock("web")).unlink()
+            os.unlink(stage.home.slot_lock("web"))
             traces = await stage.driver.find_strays(())
         assert [trace.slot for trace in traces] == ["web"]
         await stage.driver.adopt(traces)

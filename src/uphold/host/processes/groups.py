@@ -2,7 +2,7 @@
 
 Whatever is born in a group stays in it, is counted there, and ends with it; the kernel tells
 when it is empty. Groups lie below our own in `uphold-<home>/<slot>.slot`, so that the next
-supervisor of the home finds them. See decision 0012.
+supervisor of the home finds them. See decision 0013.
 """
 
 from __future__ import annotations
