@@ -224,7 +224,11 @@ def number_of(line: bytes) -> int | None:
 
 
 def pumps(site: Site) -> list[int]:
-    return [pid for pid in site.processes() if b"/pump/" in command_of(pid) and not is_gone(pid)]
+    return [
+        pid
+        for pid in site.processes()
+        if b"/pump/__main__.py" in command_of(pid) and not is_gone(pid)
+    ]
 
 
 def sleeping(site: Site) -> list[int]:

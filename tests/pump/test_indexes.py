@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from uphold.pump.chains import Chain
-from uphold.pump.indexes import GAP, LEAST, MOST, RECORD, Index, limit_for, thinned
+from uphold.pump.indexes import BURST, GAP, HOLD, LEAST, MOST, RECORD, Index, limit_for, thinned
 
 START = 1_700_000_000_000_000
 
@@ -33,6 +33,36 @@ def test_records_are_not_written_more_often_than_every_10_ms(chain: Chain, tmp_p
         index.note(START + step * 1000, step * 100)
     index.close()
     assert records(tmp_path) == [(START, 0), (START + 10_000, 1000), (START + 20_000, 2000)]
+
+
+def test_a_log_that_goes_on_and_on_has_its_records_written_together(
+    chain: Chain, tmp_path: Path
+) -> None:
+    index = Index(chain, MOST)
+    index.open(0, START)
+    written = []
+    for step in range(200):
+        index.note(START + step * 2 * GAP, step)
+        written.append(len(records(tmp_path)))
+    first = BURST // HOLD
+    assert written[:first] == list(range(1, first + 1)), "after a silence each at once"
+    behind = [step + 1 - count for step, count in enumerate(written)]
+    assert 0 < max(behind) * 2 * GAP <= HOLD
+    assert len(set(written)) <= first + 1 + 200 * 2 * GAP // HOLD
+    index.flush()
+    assert records(tmp_path) == [(START + step * 2 * GAP, step) for step in range(200)]
+    index.close()
+
+
+def test_after_a_silence_records_are_written_at_once_again(chain: Chain, tmp_path: Path) -> None:
+    index = Index(chain, MOST)
+    index.open(0, START)
+    for step in range(100):
+        index.note(START + step * 2 * GAP, step)
+    for later in (3_600_000_000, -3_600_000_000):
+        index.note(START + later, 100)
+        assert records(tmp_path)[-1] == (START + later, 100)
+    index.close()
 
 
 def test_a_clock_that_was_set_back_does_not_stop_the_index(chain: Chain, tmp_path: Path) -> None:

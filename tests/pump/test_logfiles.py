@@ -146,3 +146,42 @@ def test_a_file_that_somebody_touched_is_continued_without_a_hole(
     take_all(log, pipe[0], NOW + 2_000_000)
     begin = b"before\n" * 100 + b"by hand\n" if change == "appended to" else b""
     assert path.read_bytes() == begin + b"after\n"
+
+
+@pytest.mark.accepts("P13")
+@pytest.mark.parametrize("copying", [False, True])
+def test_one_share_goes_over_rotations_and_ends_when_it_is_used_up(
+    make: Make, pipe: tuple[int, int], tmp_path: Path, copying: bool
+) -> None:
+    log = make(copying=copying, max_size=20_000, keep=50)
+    text = b"".join(b"%07d\n" % n for n in range(8000))
+    os.write(pipe[1], text)
+    taken = log.take(pipe[0], 50_000, NOW)
+    assert 20_000 <= taken <= 50_000
+    assert taken + take_all(log, pipe[0]) == len(text)
+    assert [len(path.read_bytes()) for path in sorted(tmp_path.glob("w.log.?"))] == [20_000] * 3
+
+
+def test_what_was_moved_before_an_error_is_told_first(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    log = make(max_size=20_000, keep=1)
+    (tmp_path / "w.log.1").mkdir()
+    os.write(pipe[1], b"x" * 40_000)
+    assert log.take(pipe[0], 100_000, NOW) == 20_000
+    with pytest.raises(IsADirectoryError):
+        log.take(pipe[0], 100_000, NOW)
+    (tmp_path / "w.log.1").rmdir()
+    assert log.take(pipe[0], 100_000, NOW) == 20_000
+
+
+def test_times_reach_the_index_when_they_are_asked_for(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    log = make()
+    for step in range(3):
+        os.write(pipe[1], b"line\n")
+        log.take(pipe[0], 100, NOW + step * 20_000)
+    log.write_times()
+    found = list(RECORD.iter_unpack((tmp_path / "w.log.idx").read_bytes()))
+    assert found == [(NOW, 0), (NOW + 20_000, 5), (NOW + 40_000, 10)]

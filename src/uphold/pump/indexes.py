@@ -1,10 +1,12 @@
 """The time index of a log: when the bytes from an offset on arrived.
 
-Records of 16 bytes, little-endian: wall time in microseconds, offset. One is written *before*
-the bytes it speaks of, so bytes are never there without it; where two name the same offset the
-later one is true. Records are at least 10 ms apart. An index that reaches its limit is thinned
-until half is left, evenly in time; so it is never larger than the limit. Nothing depends on it
-but the times shown, hence a record that cannot be written is left out without complaint.
+Records of 16 bytes, little-endian: wall time in microseconds, offset. Where two name the same
+offset the later one is true. Records are at least 10 ms apart. One is written *before* the bytes
+it speaks of; only in a log that goes on and on those of a quarter of a second are written
+together, so even after a kill nothing seems older than it is by more than that. An index that
+reaches its limit is thinned until half is left, evenly in time; so it is never larger than the
+limit. Nothing depends on it but the times shown, hence a record that cannot be written is left
+out without complaint.
 """
 
 from __future__ import annotations
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 RECORD = struct.Struct("<QQ")
 GAP = 10_000
 """Microseconds between two records of one log, at first."""
+HOLD = 250_000
+"""Microseconds; a log that goes on and on has its records written so often, not one by one."""
+BURST = 4 * HOLD
+"""How far ahead of that rhythm the writing may run after a silence."""
+_MOST_NOTED = 64 * RECORD.size
 LEAST, MOST, SHARE = 4096, 1_048_576, 8
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -49,13 +56,16 @@ def thinned(records: bytes, gap: int, limit: int) -> tuple[bytes, int]:
 class Index:
     """Writes the index of the current file of one log."""
 
-    __slots__ = ("_chain", "_fd", "_gap", "_last", "_limit", "_size")
+    __slots__ = ("_chain", "_fd", "_gap", "_last", "_limit", "_noted", "_paid", "_size")
 
     def __init__(self, chain: Chain, limit: int) -> None:
         self._chain = chain
         self._limit = limit
         self._gap = GAP
         self._last = 0
+        self._paid = 0
+        """Until when the writes so far would have sufficed, one each HOLD."""
+        self._noted = b""
         self._size = 0
         self._fd = -1
 
@@ -81,15 +91,41 @@ class Index:
             self.close()
             return
         if self._size == 0 and log_size:
-            self._append(log_time, 0)
+            self._noted = RECORD.pack(log_time, 0)
+            self._last = log_time
+            self.flush()
 
     def note(self, now: int, offset: int) -> None:
         """Record that what follows this offset arrives now, unless that was said just now."""
-        if self._fd >= 0 and not 0 <= now - self._last < self._gap:
-            self._append(now, offset)
+        if 0 <= now - self._last < self._gap or self._fd < 0:
+            return
+        self._noted += RECORD.pack(now, offset)
+        self._last = now
+        ahead = self._paid - now
+        # Too far ahead is possible only if the clock was set back.
+        if not BURST <= ahead <= BURST + HOLD or len(self._noted) >= _MOST_NOTED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was only noted so far; what cannot be written is left out."""
+        noted, self._noted = self._noted, b""
+        if not noted or self._fd < 0:
+            return
+        ahead = self._paid - self._last
+        self._paid = self._last + HOLD + (ahead if 0 < ahead <= BURST else 0)
+        try:
+            if self._size + len(noted) > self._limit:
+                self._thin()
+            if os.write(self._fd, noted) == len(noted):
+                self._size += len(noted)
+            else:
+                os.ftruncate(self._fd, self._size)
+        except OSError:
+            return
 
     def close(self) -> None:
         """Let go of the file."""
+        self.flush()
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -99,18 +135,6 @@ class Index:
             os.pread(self._fd, RECORD.size, self._size - RECORD.size)
         )
         return int(offset)
-
-    def _append(self, now: int, offset: int) -> None:
-        try:
-            if self._size >= self._limit:
-                self._thin()
-            if os.write(self._fd, RECORD.pack(now, offset)) == RECORD.size:
-                self._size += RECORD.size
-                self._last = now
-            else:
-                os.ftruncate(self._fd, self._size)
-        except OSError:
-            return
 
     def _thin(self) -> None:
         records = os.pread(self._fd, self._size, 0)

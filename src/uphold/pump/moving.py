@@ -14,7 +14,7 @@ import stat
 
 from uphold.pump.chains import Chain, log_name
 from uphold.pump.clocks import monotonic, wall
-from uphold.pump.logfiles import CHUNK, LogFile
+from uphold.pump.logfiles import LogFile
 from uphold.pump.saying import say
 
 TYPE_CHECKING = False
@@ -172,21 +172,15 @@ class Mover:
             channel.log.close()
 
     def _take(self, channel: Channel, at: int) -> int:
-        moved = 0
         try:
-            while moved < SHARE:
-                count = channel.log.take(channel.fd, SHARE - moved, at)
-                moved += count
-                # A FIFO that gave less than half of what it can hold is as good as empty;
-                # asking again would cost a call only to hear so.
-                if count < CHUNK // 2:
-                    if count == 0:
-                        self._close(channel)
-                    break
+            moved = channel.log.take(channel.fd, SHARE, at)
         except BlockingIOError:
-            pass
+            return 0
         except OSError as problem:
             self._note_trouble(channel, problem)
+            return 0
+        if not moved:
+            self._close(channel)
         return moved
 
     def _serve_now(self, channel: Channel) -> int:

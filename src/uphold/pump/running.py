@@ -27,8 +27,10 @@ SOCKET_NAME = "pump.sock"
 _LONGEST_WORDS = 65536
 _DRAIN_LIMIT = 1.0
 _RESCAN_AFTER = 5.0
-_NAP = 0.02
+_NAP = 0.04
 """After a round in which little came the pump rests so long; what comes meanwhile is one round."""
+_ROUND = 256
+"""So many are served in one round; when more may wait there is no rest."""
 _BUSY, _BUSY_FOR = 16384, 0.25
 """Where one FIFO gave so much at once there is no rest for so long: nobody is slowed by it."""
 
@@ -83,7 +85,7 @@ class Pump:
         """Go on until told to stop, or until nobody is left who could need us."""
         mover, busy_until = self._mover, 0.0
         while not self._stopping and (self._owner is not None or mover.channels):
-            ready = self._epoll.poll(self._patience(), 64)
+            ready = self._epoll.poll(self._patience(), _ROUND)
             at, now, largest = wall(), monotonic(), 0
             for fd, _ in ready:
                 channel = mover.channels.get(fd)
@@ -93,7 +95,7 @@ class Pump:
                     largest = max(largest, mover.serve(channel, at, now))
             if largest >= _BUSY:
                 busy_until = now + _BUSY_FOR
-            elif largest and now > busy_until:
+            elif largest and now > busy_until and len(ready) < _ROUND:
                 time.sleep(_NAP)
             self._keep_time(now)
         mover.drain(_DRAIN_LIMIT)

@@ -45,7 +45,10 @@ class Syncer:
         """Hand over what changed, if a second has passed and the last round is over."""
         if self._busy or not self._changed or self._due > now:
             return
-        names = [name for log in self._changed for name in self._names(log)]
+        names = []
+        for log in self._changed:
+            log.write_times()
+            names += self._names(log)
         self._changed.clear()
         self._due = now + EVERY
         self._busy = True
