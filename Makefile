@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 TEST_TOOLS := pytest pytest-xdist pytest-timeout pytest-randomly hypothesis coverage
 CHECK_TOOLS := ruff mypy import-linter types-PyYAML
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -40,9 +41,17 @@ check: $(VENV)/tested
 acceptance: $(VENV)/tested
 	@$(BIN)/python tools/acceptance.py
 
-## bench: figures beside a floor, N = 10, 100, 1,000 (quiet machine, please)
-bench: $(VENV)/installed
-	@$(BIN)/python tools/bench.py
+# What the benchmark measures: uphold as a user installs it, and supervisord, with one interpreter.
+$(BENCH)/installed: pyproject.toml constraints.txt $(shell find src -name '*.py')
+	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	@echo "installing uphold and supervisord into $(BENCH) ..."
+	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt . supervisor
+	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		--no-deps --force-reinstall . && touch $@
+
+## bench: figures beside supervisord and a floor (quiet machine, please); WRITE=1 keeps them
+bench: $(BENCH)/installed
+	@$(BENCH)/bin/python tools/bench.py $(if $(WRITE),--write) $(ARGS)
 
 ## soak: the longer proofs, one line each
 soak: $(VENV)/tested
@@ -50,4 +59,4 @@ soak: $(VENV)/tested
 	@$(BIN)/python tools/soak.py
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(BENCH)

@@ -1,148 +1,138 @@
-"""Measures uphold beside a floor of bare `posix_spawn`, and prints one table.
+"""Measures uphold beside supervisord and a floor of bare `posix_spawn`, and prints one table.
 
-Timings belong here and never into tests. Run it on a quiet machine: `make bench`.
+Timings belong here and never into tests. Run it on a quiet machine: `make bench`, and
+`make bench WRITE=1` to keep the figures in docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import signal
-import statistics
 import subprocess
 import sys
-import tempfile
-import time
+import sysconfig
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
-UPHOLD = [str(Path(sys.executable).parent / "uphold")]
-COMMAND = "sleep 100000"
+from benching import pages
+from benching.contenders import BIN, Contender, Floor, Supervisord, Uphold
+from benching.measuring import QUICK, Effort, Sample, floods, lives, trickles
+from benching.tables import (
+    GROWING,
+    GROWTH_HEADER,
+    HEADER,
+    ROWS,
+    Figures,
+    cells,
+    growth,
+    medians,
+    plain,
+)
+
+CONTENDERS: tuple[type[Contender], ...] = (Floor, Supervisord, Uphold)
+NAMES = tuple(kind.name for kind in CONTENDERS)
+LIVES = {"start", "restart", "revive", "memory", "idle", "status", "ask", "stop", "reload"}
+GROWTH_SIZE = 2000
 
 
 def main() -> int:
-    """Measure for each N and print what came of it."""
+    """Measure, print, and write the page if asked to."""
+    args = arguments()
+    effort = QUICK if args.quick else Effort()
+    machine = pages.machine()
+    print(machine, flush=True)
+    figures = measure(args, effort)
+    found = medians(figures)
+    lines, growing = list(cells(found)), list(growth(found))
+    print(plain(HEADER, lines))
+    if growing:
+        print(f"\n{plain(GROWTH_HEADER, growing)}")
+    if args.write:
+        pages.write(
+            lines,
+            growing,
+            machine=machine,
+            supervisord=version(Supervisord.program("supervisord"), "--version"),
+            uphold=version(BIN / "uphold", "--version").removeprefix("uphold "),
+            install=how_installed(),
+            flood=effort.flood,
+            rounds=effort.rounds,
+            kills=effort.kills,
+            asks=effort.asks,
+        )
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sizes", nargs="*", type=int, default=[10, 100, 1000])
-    sizes = parser.parse_args().sizes
-    print(f"{'':34}" + "".join(f"{f'N = {n}':>14}" for n in sizes))
-    columns = [measure(size) for size in sizes]
-    for row in columns[0]:
-        print(f"{row:34}" + "".join(f"{column[row]:>14}" for column in columns))
-    return 0
+    parser.add_argument("sizes", nargs="*", type=int, help="numbers of workers")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, up to N = 100")
+    keys = [row.key for row in ROWS]
+    parser.add_argument("--only", action="append", metavar="ROW", choices=keys, help=f"{keys}")
+    parser.add_argument("--who", action="append", choices=NAMES, help="only these contenders")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    args = parser.parse_args()
+    if not args.sizes:
+        args.sizes = [10, 100] if args.quick else [10, 100, 1000, GROWTH_SIZE]
+    if "per-worker" in (args.only or ()):
+        args.only.append("memory")
+    return args
 
 
-def measure(size: int) -> dict[str, str]:
-    """Take all figures for one number of workers."""
-    floor = bare_start(size)
-    with tempfile.TemporaryDirectory(prefix="uphold-bench-") as folder:
-        site = Bench(Path(folder), size)
-        started = timed(lambda: site.run("start"))
-        try:
-            return site.figures(started, floor)
-        finally:
-            site.run("stop")
+def measure(args: argparse.Namespace, effort: Effort) -> Figures:
+    """Take all figures that are wanted."""
+    figures: Figures = {}
+    wanted = set(args.only or (row.key for row in ROWS))
+    chosen = [kind for kind in CONTENDERS if present(kind) and kind.name in (args.who or NAMES)]
+    for kind, size, samples in plans(args.sizes, chosen, effort, wanted):
+        note(f"{kind.name}{f', {size:,} workers' if size else ''} ...")
+        for key, value in samples:
+            if key in wanted:
+                figures.setdefault((key, size), {}).setdefault(kind.name, []).append(value)
+    note("")
+    return figures
 
 
-class Bench:
-    """One home with N workers that do nothing."""
-
-    def __init__(self, folder: Path, size: int) -> None:
-        self.folder, self.size = folder, size
-        config = "".join(f'[workers.w{n}]\ncommand = "{COMMAND}"\n' for n in range(size))
-        (folder / "uphold.toml").write_text(config)
-
-    def run(self, *words: str) -> str:
-        """Run the command line and give what it printed."""
-        command = [*UPHOLD, "-c", str(self.folder / "uphold.toml"), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-    def figures(self, started: float, floor: float) -> dict[str, str]:
-        """Take the figures of a running home; the stop is the last."""
-        supervisor = json.loads((self.folder / ".uphold/lock").read_text())["pid"]
-        settle()
-        ticks = cpu_ticks(supervisor)
-        time.sleep(5)
-        idle = (cpu_ticks(supervisor) - ticks) / os.sysconf("SC_CLK_TCK")
-        memory = pss(supervisor) + sum(pss(pid) for pid in pumps(self.folder))
-        status = statistics.median(timed(lambda: self.run("status")) for _ in range(7))
-        restarts = [self.restart_time(n) for n in range(0, self.size, max(1, self.size // 20))]
-        settle()
-        stop = timed(lambda: self.run("stop"))
-        return {
-            "start, from the command line (s)": f"{started:.2f}",
-            "  floor: bare posix_spawn (s)": f"{floor:.2f}",
-            "one killed -> replaced, median (ms)": f"{statistics.median(restarts) * 1000:.1f}",
-            "status, wall (ms)": f"{status * 1000:.0f}",
-            "memory, supervisor + pump (MiB PSS)": f"{memory / 1024:.1f}",
-            "idle CPU over 5 s (s)": f"{idle:.2f}",
-            "stop (s)": f"{stop:.2f}",
-        }
-
-    def restart_time(self, number: int) -> float:
-        """Kill one worker and wait until the slot's file names another process."""
-        lock = self.folder / f".uphold/slots/w{number}.lock"
-        pid = int(lock.read_text().split()[3])
-        began = time.perf_counter()
-        os.kill(pid, signal.SIGKILL)
-        while int(lock.read_text().split()[3]) in (0, pid):
-            if time.perf_counter() - began > 10:
-                break
-        return time.perf_counter() - began
+def plans(
+    sizes: list[int], chosen: list[type[Contender]], effort: Effort, wanted: set[str]
+) -> Iterator[tuple[type[Contender], int, Iterator[Sample]]]:
+    """List what is to be measured, everybody at one thing before the next."""
+    for size, kind in product(sizes, chosen):
+        asked = wanted & (GROWING if size >= GROWTH_SIZE else LIVES)
+        if asked and not (size >= GROWTH_SIZE and kind is Supervisord):
+            yield kind, size, lives(kind, size, effort, asked)
+    for kind in chosen:
+        if wanted & {"flood", "flood-cpu"}:
+            yield kind, 0, floods(kind, effort)
+        if "trickle" in wanted:
+            yield kind, 0, trickles(kind, effort)
 
 
-def bare_start(size: int) -> float:
-    """Start as many processes with nothing around them, and end them again."""
-    began = time.perf_counter()
-    argv = COMMAND.split()
-    pids = [os.posix_spawnp(argv[0], argv, os.environ) for _ in range(size)]
-    descriptors = [os.pidfd_open(pid) for pid in pids]
-    took = time.perf_counter() - began
-    for pid, descriptor in zip(pids, descriptors, strict=True):
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(descriptor)
-    return took
+def present(kind: type[Contender]) -> bool:
+    """Tell whether a contender is installed; one that is not is left out."""
+    if kind is not Supervisord or Supervisord.program("supervisord").exists():
+        return True
+    print("supervisord is not installed: `make bench` installs it.", file=sys.stderr)
+    return False
 
 
-def timed(work: object) -> float:
-    """Say how long something took."""
-    began = time.perf_counter()
-    work()  # type: ignore[operator]
-    return time.perf_counter() - began
+def how_installed() -> str:
+    """Say whether uphold lies in this interpreter's own folders, as users have it."""
+    copied = Path(sysconfig.get_path("purelib"), "uphold").is_dir()
+    return "installed as users install it" if copied else "run from its checkout (editable)"
 
 
-def settle() -> None:
-    """Let what was begun come to rest."""
-    time.sleep(1.5)
+def version(*command: object) -> str:
+    """Ask a program for its version."""
+    words = [str(word) for word in command]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def cpu_ticks(pid: int) -> int:
-    """Read the processor time a process has used."""
-    after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(after[11]) + int(after[12])
-
-
-def pss(pid: int) -> int:
-    """Read the memory a process accounts for, in KiB."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1])
-    return 0
-
-
-def pumps(folder: Path) -> list[int]:
-    """Find the pump of this home."""
-    wanted = f"{folder}/.uphold".encode()
-    found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            cmdline = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if wanted in cmdline and any(word.endswith(b"pump/__main__.py") for word in cmdline):
-            found.append(int(entry))
-    return found
+def note(text: str) -> None:
+    """Say what is being measured, to whoever watches."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""docs/benchmarks.md, written from a real run."""
+
+# ruff: noqa: E501 - a paragraph of a page is one line
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+from pathlib import Path
+
+from benching.tables import GROWTH_HEADER, HEADER, markdown
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/benchmarks.md"
+
+TEXT = """# Benchmarks
+
+Written by `make bench WRITE=1` from one run; the figures of all three columns were taken in that run, one after the other, on the same machine.
+
+{machine}
+
+{table}
+
+## Growth
+
+{growth}
+
+## What is compared
+
+- *floor*: the least that Python can do, `tools/benching/floor.py`. It starts processes by `posix_spawn`, watches pidfds with one epoll, starts again what ends, and does nothing else: no state, no logs, no orders. For `status` it is an interpreter that does nothing, for logs it is one `cat` for each worker.
+- *supervisord* {supervisord}, with the same interpreter, `startsecs=0` so that it may call a worker running at once, and limits that let it hold all workers.
+- *uphold* {uphold}, {install}.
+
+Workers are `sleep`. They are counted from outside: a worker is alive when the kernel shows its command line, not when a supervisor says so. "Reported" means in addition that `uphold start` has come back, or that supervisord's log has called every worker running. The stop of supervisord is measured from SIGTERM to its end, its reload by `supervisorctl update`. Memory is the sum of PSS over the supervisor's own processes, with uphold's pump, two seconds after the start. PSS shares what several Pythons have in common, so it moves with what else runs; compare within a row. CPU is the processor time of the same processes. The flood is {flood:,.0f} MB of lines of 91 bytes from one worker, in files of 50 MB of which three are kept, not compressed.
+
+Figures are medians: {rounds} starts and stops, {kills} killed workers, {asks} questions (fewer of supervisord with 1,000 workers).
+"""
+
+
+def machine() -> str:
+    """Describe the machine without giving it away."""
+    with Path("/proc/meminfo").open() as file:
+        memory = int(file.readline().split()[1]) / 1024**2
+    load = os.getloadavg()[0]
+    return (
+        f"{dt.datetime.now(tz=dt.UTC).date()}: {os.cpu_count()} cores, {memory:.0f} GiB, "
+        f"Linux {platform.release().split('-')[0]}, {platform.python_implementation()} "
+        f"{platform.python_version()}; load at the beginning {load:.1f}."
+    )
+
+
+def write(lines: list[tuple[str, ...]], growing: list[tuple[str, ...]], **facts: object) -> None:
+    """Write the page."""
+    grown = markdown(GROWTH_HEADER, growing) if growing else "Not measured in this run."
+    PAGE.write_text(TEXT.format(table=markdown(HEADER, lines), growth=grown, **facts))

@@ -1,0 +1,189 @@
+"""The rows of the table, what each must reach, and how figures are set beside each other."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+Figures = dict[tuple[str, int], dict[str, list[float]]]
+"""Samples by row and number of workers, then by contender."""
+
+COLUMNS = ("floor", "supervisord", "uphold")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a figure must reach, in words and as a question."""
+
+    text: str
+    reached: Callable[[float, dict[str, float]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured quantity."""
+
+    key: str
+    what: str
+    unit: str
+    targets: dict[int, Target]
+    """By number of workers; 0 stands for every other number."""
+    digits: int = 2
+
+    def target(self, size: int) -> Target | None:
+        """Find what must be reached with this many workers."""
+        return self.targets.get(size, self.targets.get(0))
+
+
+def at_most(limit: float) -> Target:
+    """Make a target that is a plain limit."""
+    return Target(f"≤ {limit:g}", lambda value, _: value <= limit)
+
+
+def at_least(limit: float) -> Target:
+    """Make a target that is a plain minimum."""
+    return Target(f"≥ {limit:g}", lambda value, _: value >= limit)
+
+
+def times(factor: float, other: str) -> Target:
+    """Make a target that is relative to another contender of the same run."""
+    return Target(
+        f"≤ {factor:g} × {other}",
+        lambda value, beside: other in beside and value <= factor * beside[other],
+    )
+
+
+def either(one: Target, other: Target) -> Target:
+    """Make a target that is reached by reaching one of two."""
+    return Target(
+        f"{one.text} or {other.text}",
+        lambda value, beside: one.reached(value, beside) or other.reached(value, beside),
+    )
+
+
+ROWS = (
+    Row(
+        "start",
+        "start N, all alive and reported",
+        "s",
+        {10: at_most(0.25), 1000: either(at_most(1.0), times(2.2, "floor"))},
+    ),
+    Row("restart", "one killed → replacement alive", "ms", {0: at_most(2.8)}, 1),
+    Row("revive", "all N killed at once → all back", "s", {1000: at_most(1.3)}),
+    Row(
+        "memory",
+        "memory of its own processes (PSS)",
+        "MiB",
+        {10: times(1.25, "supervisord"), 1000: times(1.0, "supervisord")},
+        1,
+    ),
+    Row("per-worker", "memory for each worker more", "KiB", {0: at_most(7)}, 1),
+    Row("idle", "idle, CPU in 30 s", "s", {0: at_most(0.02)}, 3),
+    Row("status", "status on the command line", "ms", {10: at_most(40), 1000: at_most(80)}, 0),
+    Row("ask", "status over the socket", "ms", {0: at_most(2)}, 1),
+    Row("flood", "log: one flood, rotated", "MB/s", {0: at_least(650)}, 0),
+    Row("flood-cpu", "log: the same, CPU for each MB", "ms", {0: at_most(1.0)}),
+    Row("trickle", "log: 100 workers, 1,000 lines/s, CPU in 10 s", "s", {0: at_most(0.3)}),
+    Row("stop", "stop N", "s", {1000: at_most(0.4)}),
+    Row("reload", "reload, one added and one changed", "s", {0: at_most(0.3)}),
+)
+GROWING = {"start", "revive", "memory", "status", "stop"}
+"""What is looked at for steps between 1,000 and 2,000 workers."""
+MOST_GROWTH = 2.4
+"""Twice the workers may cost twice as much, and a little for the noise."""
+
+
+def medians(figures: Figures) -> dict[tuple[str, int], dict[str, float]]:
+    """Reduce samples to their medians, and derive what follows from them."""
+    found = {
+        at: {name: statistics.median(samples) for name, samples in by.items() if samples}
+        for at, by in figures.items()
+    }
+    sizes = sorted(size for row, size in found if row == "memory" and size <= 1000)
+    if len(sizes) > 1:
+        few, many = sizes[0], sizes[-1]
+        found["per-worker", many] = {
+            name: (found["memory", many][name] - value) * 1024 / (many - few)
+            for name, value in found["memory", few].items()
+            if name in found["memory", many]
+        }
+    return found
+
+
+HEADER = ("what", "N", *COLUMNS, "× floor", "× supervisord", "target", "verdict")
+
+
+def cells(found: dict[tuple[str, int], dict[str, float]]) -> Iterator[tuple[str, ...]]:
+    """Write each row: the three figures, two ratios, the target and whether it is reached."""
+    for row in ROWS:
+        for (key, size), beside in sorted(found.items()):
+            if key == row.key:
+                yield _cells(row, size, beside)
+
+
+def _cells(row: Row, size: int, beside: dict[str, float]) -> tuple[str, ...]:
+    ours = beside.get("uphold")
+    target = row.target(size)
+    return (
+        f"{row.what} ({row.unit})",
+        f"{size:,}" if size else "",
+        *(_number(beside.get(name), row.digits) for name in COLUMNS),
+        *(_ratio(ours, beside.get(name)) for name in COLUMNS[:2]),
+        "" if target is None else target.text,
+        "" if target is None or ours is None else verdict(reached=target.reached(ours, beside)),
+    )
+
+
+GROWTH_HEADER = ("what", "N = 1,000", "N = 2,000", "ratio", "verdict")
+
+
+def growth(found: dict[tuple[str, int], dict[str, float]]) -> Iterator[tuple[str, ...]]:
+    """Compare 2,000 workers with 1,000: a step would show."""
+    for row in ROWS:
+        one = found.get((row.key, 1000), {}).get("uphold")
+        two = found.get((row.key, 2000), {}).get("uphold")
+        if row.key in GROWING and one and two:
+            yield (
+                f"{row.what} ({row.unit})",
+                _number(one, row.digits),
+                _number(two, row.digits),
+                f"{two / one:.1f}",
+                verdict(reached=two / one <= MOST_GROWTH),
+            )
+
+
+def verdict(*, reached: bool) -> str:
+    """Say it in one word."""
+    return "reached" if reached else "MISSED"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def _ratio(ours: float | None, theirs: float | None) -> str:
+    if ours is None or not theirs:
+        return "–"
+    ratio = ours / theirs
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+
+
+def plain(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+    """Set a table for a terminal."""
+    widths = [max(len(line[i]) for line in (header, *lines)) for i in range(len(header))]
+
+    def set_line(line: tuple[str, ...]) -> str:
+        padded = [
+            cell.ljust(width) if i in (0, len(line) - 1) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(map(set_line, (header, *lines)))
+
+
+def markdown(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+    """Set a table for a page."""
+    ruler = ("---", *("---:" for _ in header[1:-1]), "---")
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, ruler, *lines))
