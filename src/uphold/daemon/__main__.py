@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+from uphold.daemon.sparing import spare
+
 
 def main(words: list[str]) -> int:
     """Run until told to end; the exit code says how it went."""
-    # The supervisor speaks no TLS, and asyncio would import it: 4 MiB for nothing (decision 0002).
-    sys.modules["ssl"] = None  # type: ignore[assignment]
+    spare()
     flags = _flags(words)
-    from uphold.host.homes import Home  # noqa: PLC0415 - only after ssl is out of the way
+    from uphold.host.homes import Home  # noqa: PLC0415 - only after the stand-ins are in place
 
     home = Home(flags["home"])
     if "stop-left-overs" in flags:
