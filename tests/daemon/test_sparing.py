@@ -73,8 +73,10 @@ print([n for n in {SPARED} if not is_late(n)])
         ("import inspect\ndef f(a, b=1): ...\nprint(inspect.signature(f))", "(a, b=1)"),
         ("import subprocess\nprint(subprocess.run(['true']).returncode)", "0"),
         ("import logging\nprint(logging.getLogger('asyncio').level)", "0"),
-        ("import traceback\ntry: 1/0\nexcept Exception: print('Zero' in traceback.format_exc())",)
-        + ("True",),
+        (
+            "import traceback\ntry: 1/0\nexcept Exception: print('Zero' in traceback.format_exc())",
+            "True",
+        ),
         ("import platform\nprint(platform.system(), bool(platform.machine()))", "Linux True"),
         ("from pathlib import Path\nprint(Path('/a b').as_uri())", "file:///a%20b"),
         ("from urllib.parse import quote\nprint(quote('a b'))", "a%20b"),

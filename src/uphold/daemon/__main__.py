@@ -27,9 +27,11 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     from uphold.daemon.serving import Launch, say_error, serve  # noqa: PLC0415
     from uphold.errors import HostFailure, UpholdError  # noqa: PLC0415
     from uphold.host.homes import Home  # noqa: PLC0415
+    from uphold.host.memory import use_one_heap  # noqa: PLC0415
     from uphold.host.processes.birth import birth  # noqa: PLC0415
 
     assert isinstance(home, Home)
+    use_one_heap()
     ready = int(flags["ready-fd"]) if "ready-fd" in flags else None
     launch = Launch(
         home=home,
@@ -41,6 +43,7 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     )
     # A thread that computes hands the interpreter back soon: the loop must not wait for it.
     sys.setswitchinterval(0.0005)
+    gc.collect()
     gc.freeze()  # what was imported stays: no collection needs to look at it again
     try:
         return asyncio.run(serve(launch))

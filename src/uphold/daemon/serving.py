@@ -37,6 +37,7 @@ from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
 from uphold.host.locks import HomeLock, Owner, Standing, read_owner
 from uphold.host.logbooks import Logbook
+from uphold.host.memory import give_back
 from uphold.host.mirrors import ORDER, RuntimeMirror, read_mirror
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import SqliteJournal, open_journal
@@ -61,6 +62,8 @@ _LONGEST_SILENCE: Final = 1.0
 _STORIES_AT_ONCE: Final = 100
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
+_AFTER_STARTS: Final = 1.0
+"""Seconds after which what the first starts took is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +221,7 @@ async def _serve_owned(
         _listen_to_signals(supervisor, config)
         await supervisor.settled(_FIRST_STARTS)
         _say_ready(launch.ready_fd, owner.pid, supervisor)
+        asyncio.get_running_loop().call_later(_AFTER_STARTS, give_back)
         code = await supervisor.wait()
         for task in helpers:
             task.cancel()
@@ -287,9 +291,10 @@ async def _reload(config: FileConfig, supervisor: Supervisor) -> None:
 async def _keep_house(
     journal: SqliteJournal, lock: HomeLock, supervisor: Supervisor, clock: MachineClock
 ) -> None:
-    """Let go of history that is too old, and see that the lock file is still there."""
+    """Let go of memory and of history that is too old; see that the lock file is still there."""
     for turn in count(1):
         await clock.sleep(_HOUSEKEEPING)
+        give_back()
         if lock.restore():
             await supervisor.tell(_own_note("supervisor.lock_restored", "somebody removed it"))
         if turn % _TURNS_TO_PRUNE:

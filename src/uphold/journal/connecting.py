@@ -43,6 +43,8 @@ _CAUSES: Final = {
     sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
     sqlite3.SQLITE_NOTADB: ("it is not a journal", ""),
 }
+_PLAIN: Final = frozenset(b"/-_.~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+"""What may stand in a URI as it is."""
 _REBUILD: Final = (
     "Restart the supervisor (uphold restart --keep-workers): it sets the file aside and rebuilds it"
     " from what else it knows."
@@ -125,7 +127,4 @@ def _primary(cause: sqlite3.Error) -> int | None:
 
 def _quoted(path: Path) -> str:
     """Write a path as part of a URI; `urllib` would bring 300 KiB along for it."""
-    return "".join(
-        chr(byte) if chr(byte).isalnum() and byte < 128 or byte in b"/-_.~" else f"%{byte:02X}"
-        for byte in os.fsencode(path)
-    )
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
