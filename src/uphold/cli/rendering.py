@@ -50,12 +50,19 @@ def table(
     columns = (*_COLUMNS, *_WIDE) if wide else _COLUMNS
     lines = []
     if rows:
-        cells = [_cells(row, at, wide=wide) for row in rows]
-        widths = [max(len(line[i]) for line in (columns, *cells)) for i in range(len(columns))]
+        ages: dict[str | None, str] = {}
+        cells = [_cells(row, at, ages, wide=wide) for row in rows]
+        lengths = zip(*([len(cell) for cell in line] for line in (columns, *cells)), strict=True)
+        widths = [max(column) for column in lengths]
         header = _GAP.join(_pad(name, widths[i], name) for i, name in enumerate(columns))
         lines.append(screen.paint(screen.cut(f"{header}{_GAP}WHY"), "bold"))
+        layout = _GAP.join(
+            # State and health are padded when they are painted: colours have no width.
+            "{}" if at in (1, 2) else f"{{:{'>' if name in _TO_THE_RIGHT else '<'}{width}}}"
+            for at, (name, width) in enumerate(zip(columns, widths, strict=True))
+        )
         lines += [
-            _line(row, line, columns, widths, screen) for row, line in zip(rows, cells, strict=True)
+            _line(row, line, layout, widths, screen) for row, line in zip(rows, cells, strict=True)
         ]
     lines.append(_summary(document, at, screen))
     return lines
@@ -125,7 +132,11 @@ def memory(size: int | None) -> str:
     return f"{amount:.1f}T"
 
 
-def _cells(row: Row, at: float, *, wide: bool) -> list[str]:
+def _cells(row: Row, at: float, ages: dict[str | None, str], *, wide: bool) -> list[str]:
+    """Write the cells of a row; most rows were seen at the same time, so that is read once."""
+    seen = row.get("last_health_at")
+    if seen not in ages:
+        ages[seen] = age(seen, at)
     cells = [
         row["slot"],
         row["state"],
@@ -135,7 +146,7 @@ def _cells(row: Row, at: float, *, wide: bool) -> list[str]:
         str(row["restarts"]),
         "-" if row["cpu_percent"] is None else f"{row['cpu_percent']:.1f}%",
         memory(row["rss_bytes"]),
-        age(row.get("last_health_at"), at),
+        ages[seen],
     ]
     if wide:
         cells += [
@@ -145,20 +156,23 @@ def _cells(row: Row, at: float, *, wide: bool) -> list[str]:
             age(row["last_heartbeat_at"], at),
             exit_text(row["exit"]),
         ]
-    return [printable(str(cell)) for cell in cells]
+    texts = [str(cell) for cell in cells]
+    together = "".join(texts)
+    if together.isascii() and together.isprintable():
+        return texts
+    return [printable(text) for text in texts]
 
 
-def _line(
-    row: Row, cells: Sequence[str], names: Sequence[str], widths: Sequence[int], screen: Screen
-) -> str:
-    padded = [_pad(cell, widths[i], names[i]) for i, cell in enumerate(cells)]
+def _line(row: Row, cells: list[str], layout: str, widths: Sequence[int], screen: Screen) -> str:
     used = sum(widths) + len(_GAP) * len(widths)
     why = printable(str(row["why"] or ""))
     if screen.width is not None and len(why) > screen.width - used:
         why = f"{why[: max(0, screen.width - used - 1)]}…" if screen.width > used else ""
-    padded[1] = screen.paint(padded[1], "red" if troubled(row) else _STATE_COLOURS.get(cells[1]))
-    padded[2] = screen.paint(padded[2], _HEALTH_COLOURS.get(cells[2]))
-    return f"{_GAP.join(padded)}{_GAP}{why}".rstrip()
+    slot, state, health, *rest = cells
+    colour = "red" if troubled(row) else _STATE_COLOURS.get(state)
+    state = screen.paint(state.ljust(widths[1]), colour)
+    health = screen.paint(health.ljust(widths[2]), _HEALTH_COLOURS.get(health))
+    return f"{layout.format(slot, state, health, *rest)}{_GAP}{why}".rstrip()
 
 
 def _summary(document: Mapping[str, Any], at: float, screen: Screen) -> str:

@@ -6,9 +6,12 @@ The supervisor does not spend its time on this; who wants to see it pays for it.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 from uphold.host.proctable import read_proc
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Reading:
@@ -32,14 +35,14 @@ def add_usage(
     Without an earlier reading the share is the mean since the process began.
     """
     readings = {}
+    earlier = earlier or {}
     uptime = seconds_since_boot()
     for row in rows:
         pid = row.get("pid")
         if pid is None or (reading := read_usage(pid, uptime)) is None:
             continue
         readings[pid] = reading
-        before = (earlier or {}).get(pid)
-        row["cpu_percent"] = round(_share(before, reading), 1)
+        row["cpu_percent"] = round(_share(earlier.get(pid), reading), 1)
         row["rss_bytes"] = reading.rss
     return readings
 
@@ -47,14 +50,13 @@ def add_usage(
 def read_usage(pid: int, uptime: float) -> Reading | None:
     """Look at one process; None if it is gone."""
     # The name before the last bracket may itself contain brackets and spaces.
-    fields = read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    fields = read_proc(f"/proc/{pid}/stat", at_once=True).rpartition(b")")[2].split()
     if not fields:
         return None
-    ticks = os.sysconf("SC_CLK_TCK")
     return Reading(
-        cpu=(int(fields[11]) + int(fields[12])) / ticks,
-        rss=int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
-        started=int(fields[19]) / ticks,
+        cpu=(int(fields[11]) + int(fields[12])) / _TICKS,
+        rss=int(fields[21]) * _PAGE,
+        started=int(fields[19]) / _TICKS,
         at=uptime,
     )
 

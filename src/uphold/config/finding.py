@@ -80,7 +80,8 @@ def declared_home(config: str, environ: Mapping[str, str]) -> str | None:
         text = Shelf().read(config)
     except NotRead:
         return None
-    if not _MAY_SAY_HOME.search(text):
+    # Looking for plain words first: the pattern takes 10 ms for a thousand workers.
+    if not ("home" in text or "supervisor" in text) or not _MAY_SAY_HOME.search(text):
         return None
     home = _home_in(text, config)
     if not isinstance(home, str) or not home.strip() or "\0" in home:

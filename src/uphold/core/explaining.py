@@ -27,7 +27,6 @@ _STATE_WORDS: Final = {
 
 def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
     """Give the reason for a slot's state in one short line."""
-    lasting = duration_text(max(0.0, now - status.since))
     match status.state:
         case State.RUNNING:
             return f"up since {duration_text(max(0.0, now - status.started_at))}"
@@ -43,6 +42,7 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
             policy = "" if status.terms is None else f"; restart = {status.terms.restart}"
             return f"{status.why}{policy}"
         case State.STOPPED:
+            lasting = duration_text(max(0.0, now - status.since))
             return _why_stopped(entry, status, lasting)
         case _:
             assert_never(status.state)

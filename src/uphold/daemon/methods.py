@@ -15,6 +15,7 @@ from uphold.core.names import is_label, worker_of
 from uphold.core.orders import Refusal
 from uphold.core.statuses import Fault
 from uphold.core.times import utc_or_none
+from uphold.daemon.rewriting import WrittenRows
 from uphold.engine.bus import gap
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
 from uphold.wire.envelopes import envelope
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from uphold.core.specs import Settings
     from uphold.engine.bus import Subscription
     from uphold.engine.jobs import Job
+    from uphold.engine.snapshots import Snapshot
     from uphold.engine.supervisor import Supervisor
     from uphold.ports.clocks import Clock
     from uphold.ports.journals import Journal
@@ -72,6 +74,7 @@ class Methods:
         self._journal = journal
         self._about = about
         self._redactor = redactor
+        self._written = WrittenRows(clock)
 
     def table(self) -> dict[str, Method]:
         """Give the closed table of methods."""
@@ -103,28 +106,30 @@ class Methods:
     async def status(self, params: Mapping[str, Any]) -> object:
         """Give the document of `status --json`."""
         snapshot = self._supervisor.snapshot()
-        now = self._clock.now()
-        names = [str(name) for name in params.get("names") or ()]
-        if not names:
-            found = list(
-                rows(
-                    snapshot.declaration,
-                    snapshot.observed,
-                    now,
-                    companions=bool(params.get("all")),
-                )
-            )
-        else:
-            found = []
-            for name in names:
-                worker = worker_of(self._known(name))
-                entry = snapshot.declaration.workers.get(worker)
-                of_worker = worker_rows(worker, entry, snapshot.observed, now)
-                found += [row for row in of_worker if name in (worker, row["slot"])]
         redactor = self._redactor()
-        for row in found:
-            _hide(row, redactor)
+        names = [str(name) for name in params.get("names") or ()]
+        asked = (snapshot.version, tuple(names), bool(params.get("all")), redactor)
+        found: object = self._written.find(asked)
+        if found is None:
+            listed = self._rows(snapshot, names, companions=asked[2])
+            for row in listed:
+                _hide(row, redactor)
+            found = self._written.keep(asked, listed)
         return {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
+
+    def _rows(
+        self, snapshot: Snapshot, names: list[str], *, companions: bool
+    ) -> list[dict[str, Any]]:
+        now = self._clock.now()
+        if not names:
+            return list(rows(snapshot.declaration, snapshot.observed, now, companions=companions))
+        found: list[dict[str, Any]] = []
+        for name in names:
+            worker = worker_of(self._known(name))
+            entry = snapshot.declaration.workers.get(worker)
+            of_worker = worker_rows(worker, entry, snapshot.observed, now)
+            found += [row for row in of_worker if name in (worker, row["slot"])]
+        return found
 
     async def show(self, params: Mapping[str, Any]) -> object:
         """Give everything known about one worker."""

@@ -12,8 +12,11 @@ from pathlib import PurePath
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from uphold.errors import Malformed
+
+__all__ = ["Raw", "decode", "encode", "restore"]
 
 T = TypeVar("T")
 
