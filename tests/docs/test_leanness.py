@@ -60,3 +60,47 @@ def test_the_supervisor_does_not_load(name: str, of_the_supervisor: set[str]):
 def test_hiding_ssl_is_what_keeps_it_out():
     """Should asyncio stop importing it by itself, decision 0002 can go."""
     assert "ssl" in loaded(PROGRAM.replace('sys.modules["ssl"] = None\n', ""))
+
+
+SLOW_TO_LOAD = (
+    "asyncio",
+    "dataclasses",
+    "importlib.metadata",
+    "inspect",
+    "locale",
+    "logging",
+    "msgspec",
+    "pathlib",
+    "selectors",
+    "shutil",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "tomllib",
+    "traceback",
+    "yaml",
+    "uphold.config.loading",
+    "uphold.daemon",
+    "uphold.engine",
+    "uphold.wire",
+)
+STATUS = """
+import json, sys
+from uphold.cli.main import run_command
+import uphold.cli.arguments
+import uphold.cli.commands.status
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+@pytest.fixture(scope="module")
+def of_status() -> set[str]:
+    return loaded(STATUS)
+
+
+@pytest.mark.parametrize("name", SLOW_TO_LOAD)
+def test_status_does_not_wait_for(name: str, of_status: set[str]):
+    assert "uphold.control.client" in of_status
+    assert name not in of_status

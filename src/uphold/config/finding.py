@@ -19,18 +19,15 @@ if TYPE_CHECKING:
 
 CONFIG_NAMES: Final = ("uphold.toml", "uphold.yaml", "uphold.yml")
 HOME_NAME: Final = ".uphold"
-_MAY_SAY_HOME: Final = re.compile(
-    r"""^[ \t]*["']?home["']?[ \t]*[=:]|supervisor["']?[ \t]*[.=:]""", re.MULTILINE
-)
+# Patterns as text: most files need none of them, and `re` makes and keeps what is used.
+_MAY_SAY_HOME: Final = r"""(?m)^[ \t]*["']?home["']?[ \t]*[=:]|supervisor["']?[ \t]*[.=:]"""
 # For files that do not parse: the first home after the supervisor's heading.
-_HOME_IN_TOML: Final = re.compile(
-    r"""^[ \t]*\[(?:uphold\.)?supervisor\][^\[]*?^[ \t]*home[ \t]*=[ \t]*(["'])(.+?)\1""",
-    re.MULTILINE | re.DOTALL,
+_HOME_IN_TOML: Final = (
+    r"""(?ms)^[ \t]*\[(?:uphold\.)?supervisor\][^\[]*?^[ \t]*home[ \t]*=[ \t]*(["'])(.+?)\1"""
 )
-_HOME_IN_YAML: Final = re.compile(
-    r"""^[ \t]*supervisor:[ \t]*(?:\#[^\n]*)?\n(?:[ \t]+[^\n]*\n|[ \t]*\n)*?"""
-    r"""[ \t]+home:[ \t]*(["']?)([^\n"'#]+?)\1[ \t]*(?:\#[^\n]*)?$""",
-    re.MULTILINE,
+_HOME_IN_YAML: Final = (
+    r"""(?m)^[ \t]*supervisor:[ \t]*(?:\#[^\n]*)?\n(?:[ \t]+[^\n]*\n|[ \t]*\n)*?"""
+    r"""[ \t]+home:[ \t]*(["']?)([^\n"'#]+?)\1[ \t]*(?:\#[^\n]*)?$"""
 )
 
 
@@ -81,7 +78,7 @@ def declared_home(config: str, environ: Mapping[str, str]) -> str | None:
     except NotRead:
         return None
     # Looking for plain words first: the pattern takes 10 ms for a thousand workers.
-    if not ("home" in text or "supervisor" in text) or not _MAY_SAY_HOME.search(text):
+    if not ("home" in text or "supervisor" in text) or not re.search(_MAY_SAY_HOME, text):
         return None
     home = _home_in(text, config)
     if not isinstance(home, str) or not home.strip() or "\0" in home:
@@ -111,7 +108,7 @@ def _home_in(text: str, config: str) -> Any:
         tables: Any = parse(text, config).tables
     except Unparsable:
         pattern = _HOME_IN_TOML if config.endswith(".toml") else _HOME_IN_YAML
-        match = pattern.search(text)
+        match = re.search(pattern, text)
         return match[2] if match else None
     if isinstance(tables.get("uphold"), dict):
         tables = tables["uphold"]

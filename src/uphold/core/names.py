@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 NAME_RULE: Final = (
     "letters, digits, hyphen and underscore, at most 64, starting with one of the first two"
 )
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_LABEL: Final = re.compile(r"[A-Za-z0-9 _-]{1,100}")
+_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+_LABEL: Final = r"[A-Za-z0-9 _-]{1,100}"
 _SIMILAR_ENOUGH: Final = 0.6
 
 
 def is_worker_name(text: str) -> bool:
     """Tell whether a worker may be called so. Dots are kept for slots, '@' for companions."""
-    return _NAME.fullmatch(text) is not None
+    return re.fullmatch(_NAME, text) is not None
 
 
 def is_label(text: str) -> bool:
     """Tell whether this may be the label of an order: one line, nothing that could forge a log."""
-    return _LABEL.fullmatch(text) is not None
+    return re.fullmatch(_LABEL, text) is not None
 
 
 def slot_name(worker: str, index: int) -> str:
