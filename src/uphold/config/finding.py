@@ -24,12 +24,14 @@ _MAY_SAY_HOME: Final = re.compile(
 )
 # For files that do not parse: the first home after the supervisor's heading.
 _HOME_IN_TOML: Final = re.compile(
-    r"""^[ \t]*\[(?:uphold\.)?supervisor\][^\[]*?^[ \t]*home[ \t]*=[ \t]*(["'])(.+?)\1""",
+    r"""^[ \t]*+\[(?:uphold\.)?supervisor\][^\[]*?^[ \t]*+home[ \t]*+=[ \t]*+(["'])"""
+    r"""([^\n]{1,4096}?)\1""",
     re.MULTILINE | re.DOTALL,
 )
 _HOME_IN_YAML: Final = re.compile(
-    r"""^[ \t]*supervisor:[ \t]*(?:\#[^\n]*)?\n(?:[ \t]+[^\n]*\n|[ \t]*\n)*?"""
-    r"""[ \t]+home:[ \t]*(["']?)([^\n"'#]+?)\1[ \t]*(?:\#[^\n]*)?$""",
+    # Each line can be matched in one way only, and not too many of them: else this takes for ever.
+    r"""^[ \t]*+supervisor:[ \t]*+(?:\#[^\n]*+)?\n(?:[ \t]++[^\n]*+\n|\n){0,100}?"""
+    r"""[ \t]++home:[ \t]*+(["']?)([^\n"'#]{1,4096}?)\1[ \t]*(?:\#[^\n]*+)?$""",
     re.MULTILINE,
 )
 

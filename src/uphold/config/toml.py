@@ -43,7 +43,7 @@ def _refuse_endless_keys(text: str) -> None:
 def _explained(text: str, cause: ValueError) -> Unparsable:
     message = str(cause)
     match = _AT.search(message)
-    last_line = len(text.rstrip().splitlines()) or 1
+    last_line = text.rstrip().count("\n") + 1
     line = int(match[1]) if match and match[1] else last_line
     sentence = _AT.sub("", message)
     if sentence.startswith(_TWICE):
