@@ -118,7 +118,7 @@ class ControlServer:
         await _send(writer, encode_line({"id": request.id, "result": first}))
         async for line in lines:
             if writer.transport.get_write_buffer_size() > _MOST_UNSENT:
-                return True  # a reader that stopped reading is let go; it may ask again from its seq
+                return True  # a reader that stopped reading is let go; it may ask again
             await _send(writer, line)
         return True
 
