@@ -55,7 +55,8 @@ def anything_alive(home: str) -> bool:
 
 def supervisor_record(home: str, found: Ownership, runtime: Mapping[str, Any]) -> dict[str, Any]:
     """Describe the supervisor by what can be proved; what it said of itself comes second."""
-    said = runtime.get("supervisor") or {}
+    told = runtime.get("supervisor")
+    said = told if isinstance(told, dict) else {}
     owner = found.owner
     running = found.standing == "running"
     stopped_at = utc_text(found.stopped_at) if found.stopped_at else None
@@ -167,5 +168,5 @@ def _why_at_rest(each: Recorded) -> str:
         return f"{each.said['stays_down']}; it stays down when a supervisor starts"
     error = each.said.get("last_error")
     if _at_rest(each.said) != "stopped" and error:
-        return str(error["message"] if isinstance(error, dict) else error)
+        return str(error.get("message") if isinstance(error, dict) else error)
     return _GONE if each.pid else "not running"

@@ -90,7 +90,7 @@ def watch(owner: Owner) -> Watched | None:
     """Hold an owner by its pidfd; None if it is gone."""
     try:
         pidfd = os.pidfd_open(owner.pid)
-    except OSError:
+    except (OSError, OverflowError):
         return None
     # Proved after the pidfd is open: the number could have passed to another in between.
     if lives(owner.pid, owner.start_ticks, owner.pidfd_inode):

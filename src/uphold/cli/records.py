@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from uphold.errors import StoreUnavailable
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from uphold.journal.reading import JournalReader
 
 _LARGEST: Final = 64 << 20
+_NO_NUMBER: Final = 1 << 64
+_NUMBERS: Final = frozenset({"pid", "start_ticks", "inode", "generation", "restarts", "failures"})
+_SLOT: Final = re.compile(r"[^.]+(?:\.[0-9]{1,6})?")
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -46,7 +50,7 @@ def read_record(path: str) -> dict[str, Any]:
     try:
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             read = json.loads(file.read(_LARGEST))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
 
@@ -68,7 +72,11 @@ def recorded_slots(home: str, runtime: Mapping[str, Any]) -> list[Recorded]:
     except StoreUnavailable:
         told = runtime.get("workers")
         mirrored = told.items() if isinstance(told, dict) else ()
-        return [_recorded(slot, said) for slot, said in mirrored if isinstance(said, dict)]
+        return [
+            _recorded(slot, said)
+            for slot, said in mirrored
+            if isinstance(said, dict) and _SLOT.fullmatch(slot)
+        ]
     return [
         _recorded(str(row["slot"]), {**row, **_ordered(overrides.get(str(row["name"])))})
         for row in rows
@@ -87,14 +95,24 @@ def _ordered(override: object) -> dict[str, str]:
 
 
 def _recorded(slot: str, said: Mapping[str, Any]) -> Recorded:
+    said = {key: value for key, value in said.items() if _is_right(key, value)}
     return Recorded(
         slot=slot,
-        pid=_whole(said.get("pid")),
-        start_ticks=_whole(said.get("start_ticks")),
+        pid=said.get("pid"),
+        start_ticks=said.get("start_ticks"),
         boot_id=said.get("boot_id"),
-        inode=_whole(said.get("inode")) or 0,
+        inode=said.get("inode") or 0,
         said=said,
     )
+
+
+def _is_right(key: str, value: object) -> bool:
+    """Tell whether a value is of the kind that belongs there; others count as not recorded."""
+    if key in _NUMBERS:
+        return _whole(value) is not None
+    if key == "exit":
+        return isinstance(value, dict)
+    return isinstance(value, str) or (key == "last_error" and isinstance(value, dict))
 
 
 def _admin(override: object) -> str:
@@ -109,4 +127,5 @@ def _admin(override: object) -> str:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    right = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NO_NUMBER
+    return value if right else None  # type: ignore[return-value]

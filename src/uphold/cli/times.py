@@ -12,13 +12,13 @@ __all__ = ["age", "instant_of", "moment_before", "now", "span"]
 _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
-def instant_of(text: str | None) -> float | None:
+def instant_of(text: object) -> float | None:
     """Read an RFC 3339 time; without a zone it is UTC. None for nothing or nonsense."""
-    if not text:
+    if not isinstance(text, str):
         return None
     try:
         return parse_utc(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -28,10 +28,12 @@ class Document:
 class Unparsable(Exception):  # noqa: N818 - a state of affairs; becomes a problem at once
     """The text is not of its language; reading ended at this line."""
 
-    def __init__(self, line: int, text: str) -> None:
+    def __init__(self, line: int, text: str, before: tuple[tuple[int, str], ...] = ()) -> None:
         super().__init__(text)
         self.line = line
         self.text = text
+        self.before = before
+        """(line, text) of what was wrong with the writing above."""
 
 
 def parse(text: str, path: str) -> Document:

@@ -23,11 +23,13 @@ HOME_NAME: Final = ".uphold"
 _MAY_SAY_HOME: Final = r"""(?m)^[ \t]*["']?home["']?[ \t]*[=:]|supervisor["']?[ \t]*[.=:]"""
 # For files that do not parse: the first home after the supervisor's heading.
 _HOME_IN_TOML: Final = (
-    r"""(?ms)^[ \t]*\[(?:uphold\.)?supervisor\][^\[]*?^[ \t]*home[ \t]*=[ \t]*(["'])(.+?)\1"""
+    r"""(?ms)^[ \t]*+\[(?:uphold\.)?supervisor\][^\[]*?^[ \t]*+home[ \t]*+=[ \t]*+(["'])"""
+    r"""([^\n]{1,4096}?)\1"""
 )
 _HOME_IN_YAML: Final = (
-    r"""(?m)^[ \t]*supervisor:[ \t]*(?:\#[^\n]*)?\n(?:[ \t]+[^\n]*\n|[ \t]*\n)*?"""
-    r"""[ \t]+home:[ \t]*(["']?)([^\n"'#]+?)\1[ \t]*(?:\#[^\n]*)?$"""
+    # Each line can be matched in one way only, and not too many of them: else this takes for ever.
+    r"""(?m)^[ \t]*+supervisor:[ \t]*+(?:\#[^\n]*+)?\n(?:[ \t]++[^\n]*+\n|\n){0,100}?"""
+    r"""[ \t]++home:[ \t]*+(["']?)([^\n"'#]{1,4096}?)\1[ \t]*(?:\#[^\n]*+)?$"""
 )
 
 

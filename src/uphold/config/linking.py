@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from uphold.core.dependencies import find_cycle
+from uphold.core.dependencies import find_cycles
 
 if TYPE_CHECKING:
     from uphold.config.places import Report, Where
     from uphold.core.specs import WorkerSpec
+
+_SHOWN: Final = 20
+"""Names shown of a circle."""
 
 
 def check_links(workers: list[WorkerSpec], report: Report, root: Where) -> None:
@@ -34,8 +37,13 @@ def _note_circles(workers: list[WorkerSpec], report: Report, root: Where) -> Non
         for spec in workers
         if spec.depends_on and all(other != spec.name for other, _ in spec.depends_on)
     ]
-    while cycle := find_cycle(rest):
-        text = f"these workers wait for each other for ever: {' → '.join(cycle)}."
+    for cycle in find_cycles(rest):
+        text = f"these workers wait for each other for ever: {' → '.join(_ends(cycle))}."
         report.wrong((*root, "workers", cycle[0], "depends_on"), text)
-        # Taken out whole: what only hangs on a circle is no circle of its own.
-        rest = [spec for spec in rest if spec.name not in cycle]
+
+
+def _ends(cycle: tuple[str, ...]) -> tuple[str, ...]:
+    if len(cycle) <= _SHOWN:
+        return cycle
+    left_out = len(cycle) - _SHOWN
+    return (*cycle[: _SHOWN // 2], f"({left_out} more)", *cycle[-_SHOWN // 2 :])

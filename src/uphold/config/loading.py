@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ from uphold.config import keys
 from uphold.config.documents import DEEPEST, Unparsable, parse
 from uphold.config.dotenv import parse_env
 from uphold.config.files import NotRead, Shelf, as_recognised
-from uphold.config.places import UNREAD, Report, path_text
+from uphold.config.places import UNREAD, Enough, Report, path_text
 from uphold.config.resolving import Resolver
 from uphold.config.secrecy import Secrets
 from uphold.config.variables import Substituted, substitute
@@ -76,11 +77,15 @@ class _Examination:
             text = self._shelf.read(self._path)
             document = parse(text, self._path)
         except NotRead as cause:
-            return self._failed(Problem(self._shown, f"the file {cause.text}."), cause.missing)
+            problem = Problem(self._shown, f"the file {cause.text}.")
+            return self._failed(problem, missing=cause.missing)
         except Unparsable as cause:
-            return self._failed(Problem(f"{self._shown}:{cause.line}", f"{cause.text}."))
+            faults = (*cause.before, (cause.line, f"{cause.text}."))
+            return self._failed(*(Problem(f"{self._shown}:{line}", text) for line, text in faults))
         # A backslash may spell a dollar sign; without either there is nothing to substitute.
-        settings = self._settings(document, variables="$" in text or "\\" in text)
+        settings: Settings | None = None
+        with suppress(Enough):
+            settings = self._settings(document, variables="$" in text or "\\" in text)
         problems = self._report.problems(self._shown, document.line_of, document.faults)
         return Reading(
             settings=None if problems else settings,
@@ -88,9 +93,9 @@ class _Examination:
             marks=self._shelf.marks,
         )
 
-    def _failed(self, problem: Problem, missing: bool = False) -> Reading:  # noqa: FBT001, FBT002 - private, two callers
+    def _failed(self, *problems: Problem, missing: bool = False) -> Reading:
         marks = self._shelf.marks
-        return Reading(settings=None, problems=(problem,), marks=marks, missing=missing)
+        return Reading(settings=None, problems=problems, marks=marks, missing=missing)
 
     def _settings(self, document: Document, *, variables: bool) -> Settings | None:
         tables = document.tables
@@ -157,9 +162,12 @@ class _Examination:
                 for key, item in value.items()
             }
         items = [
-            self._expanded(item, (*where, at), lookup, depth + 1) for at, item in enumerate(value)
+            item
+            if isinstance(item, str) and "$" not in item
+            else self._expanded(item, (*where, at), lookup, depth + 1)
+            for at, item in enumerate(value)
         ]
-        return UNREAD if UNREAD in items else items
+        return UNREAD if any(item is UNREAD for item in items) else items
 
     def _substituted(self, text: str, where: Where, lookup: Mapping[str, str]) -> Any:
         def wrong(what: str) -> None:
@@ -169,7 +177,7 @@ class _Examination:
         if result is None:
             return UNREAD
         if isinstance(result, Substituted):
-            for name, value in result.pieces:
+            for name, value in set(result.pieces):
                 if name and _SECRET_KEYS.intersection(where):
                     self._secrets.handed_in(name, value)
                 elif name:

@@ -13,7 +13,7 @@ from uphold.core.names import nearest
 from uphold.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     Where = tuple[str | int, ...]
     LineOf = Callable[[Where], int]
@@ -24,31 +24,44 @@ LATER: Final = "comes with a later version of uphold; this one supervises plain 
 _SHOWN: Final = 60
 _SUGGESTIONS: Final = 20
 """Guessing what was meant is slow, and nobody reads more guesses than this."""
+_COMPARISONS: Final = 10_000
+"""Names that all guesses together may look at."""
+MOST_PROBLEMS: Final = 100
+"""Reading ends after so many: nobody reads more, and hostile files are full of them."""
+AND_MORE: Final = f"reading ended after {MOST_PROBLEMS} problems; there may be more."
+
+
+class Enough(Exception):  # noqa: N818 - no error of its own: the problems have been noted
+    """So much is wrong that there is no use in reading on."""
 
 
 class Report:
     """Collects everything wrong with one configuration."""
 
-    __slots__ = ("_elsewhere", "_guesses", "_here")
+    __slots__ = ("_comparisons", "_elsewhere", "_guesses", "_here")
 
     def __init__(self) -> None:
         self._here: dict[tuple[Where, str], None] = {}
         self._elsewhere: dict[Problem, None] = {}
         self._guesses = _SUGGESTIONS
+        self._comparisons = _COMPARISONS
 
     def wrong(self, where: Where, text: str) -> None:
-        """Note a problem at a place in the configuration file."""
+        """Note a problem at a place in the configuration file; Enough if there are too many."""
         self._here[where, text if text.endswith(("?", ".")) else f"{text}."] = None
+        self._stop_if_full()
 
     def wrong_in(self, at: str, text: str) -> None:
-        """Note a problem in another file."""
+        """Note a problem in another file; Enough if there are too many."""
         self._elsewhere[Problem(at, text)] = None
+        self._stop_if_full()
 
-    def guess(self, text: str, known: Iterable[str]) -> str:
+    def guess(self, text: str, known: Collection[str]) -> str:
         """Say which known name was probably meant, as the end of a sentence."""
-        if self._guesses <= 0:
+        if self._guesses <= 0 or self._comparisons <= 0:
             return ""
         self._guesses -= 1
+        self._comparisons -= len(known)
         meant = nearest(text, known)
         return f"; did you mean '{meant}'?" if meant else ""
 
@@ -58,7 +71,15 @@ class Report:
         """List them, and faults of the writing, in the order of the file; other files last."""
         lines = [*faults, *((line_of(where), text) for where, text in self._here)]
         lines.sort(key=lambda pair: pair[0])
-        return [*(Problem(f"{file}:{line}", text) for line, text in lines), *self._elsewhere]
+        found = [*(Problem(f"{file}:{line}", text) for line, text in lines), *self._elsewhere]
+        return [*found, Problem(file, AND_MORE)] if self._is_full() else found
+
+    def _is_full(self) -> bool:
+        return len(self._here) + len(self._elsewhere) >= MOST_PROBLEMS
+
+    def _stop_if_full(self) -> None:
+        if self._is_full():
+            raise Enough
 
 
 class Place:
@@ -91,7 +112,7 @@ class Place:
         self.report.wrong(self.where, f"{self.owner}: '{self._key().strip()}'{what} {LATER}")
         return UNREAD
 
-    def unknown(self, name: str, known: Iterable[str], meant: str | None = None) -> None:
+    def unknown(self, name: str, known: Collection[str], meant: str | None = None) -> None:
         """Note a key that nobody knows, and the one that was probably meant."""
         hint = f"; did you mean '{meant}'?" if meant else self.report.guess(name, known)
         key = self._key().strip()

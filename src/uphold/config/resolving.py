@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
+from bisect import bisect_left
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.config import keys
 from uphold.config.files import NotRead
 from uphold.config.linking import check_links
-from uphold.config.places import Place, Report, shown
+from uphold.config.places import Enough, Place, Report, shown
 from uphold.config.secrecy import Secrets
 from uphold.config.shapes import OWN_VARIABLES, Table
-from uphold.config.variables import Substituted
+from uphold.config.splitting import split
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
 from uphold.core.specs import Settings, SupervisorSpec, WorkerSpec
 
@@ -29,13 +30,10 @@ if TYPE_CHECKING:
 
     EnvFile = dict[str, str] | NotRead
 
-_SIMPLE_COMMAND: Final = re.compile(r"[^'\"\\]*")
-_WORD: Final = re.compile(r"[^ \t\r\n]+")
-_MARK: Final = "\ue000{}\ue001"
-"""Stands for a variable's value while a command is split, so that it stays one word."""
-_MARKED: Final = re.compile("\ue000([0-9]+)\ue001")
-
-
+_TOGETHER: Final = frozenset({"command", "working_dir", "environment", "env_file", "depends_on"})
+"""Keys that are resolved together with others, or in a way of their own."""
+_MOST_REPEATED: Final = 200_000
+"""How many values [defaults] and env_files may add to those written out."""
 _OUR_LOGS: Final = frozenset({"runtime", "supervisor"})
 """Names whose log files are uphold's own."""
 
@@ -59,6 +57,16 @@ class Resolver:
         self._env_file = env_file
         """Reads an env_file by its absolute path."""
         self._shared: dict[Any, Any] = {}
+        self._commands: dict[int, tuple[Any, tuple[str, ...]]] = {}
+        """By the identity of a command: it (so that it stays the only one), and it as shared."""
+        self._split_before: dict[str, tuple[str, ...]] = {}
+        self._paths: dict[str, str] = {}
+        self._below: dict[str | None, tuple[tuple[str, str], ...]] = {}
+        """By the env_file: the variables that lie below a worker's own."""
+        self._default_words: dict[bool, tuple[str, ...]] = {}
+        self._default_needs: frozenset[str] | None = None
+        self._ready: dict[str, Any] = {}
+        self._repeated = 0
         self._defaults: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
         """[defaults] as written: a wrong value there is reported once, and there."""
@@ -70,6 +78,9 @@ class Resolver:
         supervisor.pop("home", None)  # `finding` tells the home; it is no matter of the engine
         self._defaults = self._table(keys.WORKER, tables, "defaults")
         self._given = tables.get("defaults") or {}
+        if "stop" in self._defaults:
+            stop = self._with_words("stop", self._defaults["stop"], self._default_place())
+            self._defaults["stop"] = stop
         workers = self._workers(tables.get("workers"))
         check_links(workers, self._report, self._root)
         return Settings(
@@ -124,107 +135,187 @@ class Resolver:
         own = keys.WORKER.read(given, place)
         if not isinstance(own, dict):
             return None
-        terms = self._merged(own)
         given = given if isinstance(given, dict) else {}
-        terms["environment"] = self._environment(terms, given, place)
-        terms["command"] = self._command(terms, given, place)
-        terms["working_dir"] = self._path(terms.get("working_dir", "."))
-        terms["depends_on"] = self._needs(name, own, terms)
-        for key, value in terms.items():
-            terms[key] = self._finished(key, value, place)
+        terms = {
+            "command": self._command(own, given, place),
+            "working_dir": self._working_dir(own),
+            "environment": self._environment(own, given, place),
+            "depends_on": self._needs(name, own),
+        }
+        for key in self._defaults:
+            if key not in own and key not in _TOGETHER:
+                terms[key] = self._default(key)
+        for key, value in own.items():
+            if key not in _TOGETHER:
+                terms[key] = self._over_default(key, value, place)
         return WorkerSpec(name=name, **terms)
 
-    def _merged(self, own: dict[str, Any]) -> dict[str, Any]:
-        terms = {**self._defaults, **own}
-        for key, value in own.items():
-            if isinstance(value, dict) and key in self._defaults:
-                terms[key] = {**self._defaults[key], **value}
-        return terms
+    def _default(self, key: str) -> Any:
+        """Give what [defaults] says of a key, made once for all workers that say nothing."""
+        if key not in self._ready:
+            value = self._defaults.get(key, {})
+            self._ready[key] = self._made(key, value, self._default_place(), ())
+        return self._ready[key]
 
-    def _finished(self, key: str, value: Any, place: Place) -> Any:
+    def _over_default(self, key: str, value: Any, place: Place) -> Any:
+        if isinstance(value, dict) and key in self._defaults:
+            return self._made(key, value, place, self._defaults[key])
+        return self._made(key, value, place, ())
+
+    def _made(self, key: str, value: Any, place: Place, below: Any) -> Any:
+        """Finish one value; tables lie over those of [defaults], key by key."""
         kind = keys.WORKER.by_name[key]
         if isinstance(kind, Table):
-            value = self._built(key, kind, value, place)
-        elif isinstance(value, dict):
-            value = tuple((self._share(name), self._share(value[name])) for name in sorted(value))
-        elif key == "command":
-            value = tuple(self._share(word) for word in value)
+            value = self._with_words(key, value, place)
+            return self._built(key, kind, {**dict(below), **value}, place)
+        if isinstance(value, dict):
+            return self._over(self._default(key) if below else (), value)
         return self._share(value)
+
+    def _with_words(self, key: str, value: dict[str, Any], place: Place) -> dict[str, Any]:
+        """Split the command that ends a worker, if it is text."""
+        command = value.get("command")
+        if key != "stop" or not command:
+            return value
+        if isinstance(command, str):
+            command = self._split(command, place.inside(key).inside("command"))
+        return {**value, "command": self._noted(command)}
+
+    def _noted(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """Share the words of a command and look for secrets in them, once for each command."""
+        if id(command) not in self._commands:
+            self._secrets.in_command(command)
+            shared = self._share(tuple(self._share(word) for word in command))
+            self._commands[id(command)] = (command, shared)
+        return self._commands[id(command)][1]
 
     def _built(self, key: str, table: Table, value: dict[str, Any], place: Place) -> Any:
         if key == "backoff" and value.get("base", 1.0) > value.get("max", 300.0):
             place.inside(key).wrong("cannot have a base longer than its max")
-        if key == "stop" and isinstance(value.get("command"), str):
-            where = place.inside(key).inside("command")
-            value = {**value, "command": self._split(value["command"], where)}
-        built = table.build(**value)
-        if key == "stop":
-            self._secrets.in_command(built.command)
-        return built
+        # Words by their identity, which is as good once they are shared, and they may be many.
+        parts = ((name, id(v) if isinstance(v, tuple) else v) for name, v in value.items())
+        mark = (key, *parts)
+        if mark not in self._shared:
+            self._shared[mark] = table.build(**value)
+        return self._shared[mark]
+
+    def _over(self, below: tuple[tuple[str, str], ...], own: dict[str, str]) -> Any:
+        """Lay names and texts over others that are sorted already."""
+        self._repeat(len(below))
+        if not own:
+            return below
+        pairs = list(below)
+        for name in sorted(own):
+            pair = (self._share(name), self._share(own[name]))
+            at = bisect_left(pairs, name, key=itemgetter(0))
+            if at < len(pairs) and pairs[at][0] == name:
+                pairs[at] = pair
+            else:
+                pairs.insert(at, pair)
+        return self._share(tuple(pairs))
+
+    def _repeat(self, count: int) -> None:
+        self._repeated += count
+        if self._repeated > _MOST_REPEATED:
+            text = f"defaults and env_files repeat more than {_MOST_REPEATED} values for workers."
+            self._report.wrong(self._root, text)
+            raise Enough
 
     def _share(self, value: Any) -> Any:
         # The type is part of the question: True, 1 and 1.0 are equal and not the same.
         return self._shared.setdefault((type(value), value), value)
 
-    def _environment(
-        self, terms: dict[str, Any], given: dict[str, Any], place: Place
-    ) -> dict[str, str]:
-        declared: dict[str, str] = terms.get("environment", {})
+    def _environment(self, own: dict[str, Any], given: dict[str, Any], place: Place) -> Any:
+        declared = own.get("environment", {})
         for name, value in declared.items():
             self._secrets.named(name, value)
-        file = terms.pop("env_file", None)
-        if file is None:
-            return declared
-        found = self._env_file(self._path(file))
+        file = own.get("env_file", self._defaults.get("env_file"))
+        path = None if file is None else self._path(file)
+        if path is not None:
+            self._check_env_file(path, file, given, place)
+        if path not in self._below:
+            self._below[path] = self._environment_below(path)
+        return self._over(self._below[path], declared) if declared else self._below[path]
+
+    def _check_env_file(self, path: str, file: Any, given: dict[str, Any], place: Place) -> None:
+        found = self._env_file(path)
         if isinstance(found, NotRead):
             self._wrong_at("env_file", given, place, f"{shown(file)} {found.text}")
-            return declared
-        for name, value in found.items():
-            if name in OWN_VARIABLES:
-                text = f"{shown(file)} sets {name}, which uphold sets itself"
-                self._wrong_at("env_file", given, place, text)
-            self._secrets.handed_in(name, value)
-        return {**found, **declared}
+            return
+        for name in sorted(OWN_VARIABLES & found.keys()):
+            text = f"{shown(file)} sets {name}, which uphold sets itself"
+            self._wrong_at("env_file", given, place, text)
 
-    def _command(
-        self, terms: dict[str, Any], given: dict[str, Any], place: Place
-    ) -> tuple[str, ...]:
-        command = terms.get("command")
-        if command is None:
+    def _environment_below(self, path: str | None) -> tuple[tuple[str, str], ...]:
+        """Make the variables of a file, and those of [defaults] over them, once for all."""
+        declared = self._defaults.get("environment", {})
+        for name, value in declared.items():
+            self._secrets.named(name, value)
+        found = {} if path is None else self._env_file(path)
+        if isinstance(found, NotRead):
+            found = {}
+        for name, value in found.items():
+            self._secrets.handed_in(name, value)
+        below: tuple[tuple[str, str], ...] = self._over((), {**found, **declared})
+        return below
+
+    def _command(self, own: dict[str, Any], given: dict[str, Any], place: Place) -> tuple[str, ...]:
+        shell = bool(own.get("shell", self._defaults.get("shell")))
+        if "command" in own:
+            where = place if "command" in given else self._default_place()
+            return self._words(own["command"], where.inside("command"), shell=shell)
+        if "command" not in self._defaults:
             if "command" not in self._given and not _tells_what_to_run(given):
                 place.wrong("has no command; say what to run, for example command = './serve'")
             return ()
-        if terms.get("shell"):
+        if shell not in self._default_words:
+            where = self._default_place().inside("command")
+            self._default_words[shell] = self._words(self._defaults["command"], where, shell=shell)
+        return self._default_words[shell]
+
+    def _words(self, command: Any, place: Place, *, shell: bool) -> tuple[str, ...]:
+        if shell:
             if isinstance(command, str):
-                return (str(command),)
-            self._wrong_at("command", given, place, "must be text, not a list, with shell = true")
+                words: tuple[str, ...] = self._share((self._share(str(command)),))
+                return words
+            place.wrong("must be text, not a list, with shell = true")
             return ()
-        if isinstance(command, str):
-            where = place if "command" in given else self._default_place()
-            command = self._split(command, where.inside("command"))
-        self._secrets.in_command(command)
-        return tuple(command)
+        if not isinstance(command, str):
+            return self._noted(command)
+        found = self._split_before.get(command) if type(command) is str else None
+        if found is None:
+            found = self._noted(self._split(command, place))
+            if found:
+                self._split_before[str(command)] = found
+        return found
 
     def _split(self, command: str, place: Place) -> tuple[str, ...]:
-        if not isinstance(command, Substituted) and _SIMPLE_COMMAND.fullmatch(command):
-            return tuple(_WORD.findall(command))
-        marked, values = _marked(command)
         try:
-            words = shlex.split(marked)
+            words = split(command)
         except ValueError as cause:
-            place.wrong(f"cannot be split into words: {str(cause).lower()}")
+            place.wrong(f"cannot be split into words: {cause}")
             return ()
-        words = [_MARKED.sub(lambda match: values[int(match[1])], word) for word in words]
         if not words or not words[0]:
             place.wrong("must start with a program; it is empty after substitution")
-        return tuple(words)
+        return words
 
-    def _needs(self, name: str, own: dict[str, Any], terms: dict[str, Any]) -> Any:
-        needs = terms.get("depends_on", ())
+    def _needs(self, name: str, own: dict[str, Any]) -> Any:
         if "depends_on" in own:
-            return needs
+            return self._share(own["depends_on"])
+        needs = self._defaults.get("depends_on", ())
+        self._repeat(len(needs))
         # "Everything comes after db" is a sensible default, and db itself does not.
-        return tuple((other, need) for other, need in needs if other != name)
+        if self._default_needs is None:
+            self._default_needs = frozenset(other for other, _ in needs)
+        if name in self._default_needs:
+            return tuple((other, need) for other, need in needs if other != name)
+        return needs
+
+    def _working_dir(self, own: dict[str, Any]) -> str:
+        path = own.get("working_dir", self._defaults.get("working_dir", "."))
+        if path not in self._paths:
+            self._paths[path] = self._share(self._path(path))
+        return self._paths[path]
 
     def _path(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._folder, path))  # noqa: PTH118 - text is enough
@@ -235,20 +326,6 @@ class Resolver:
 
     def _default_place(self) -> Place:
         return Place(self._report, (*self._root, "defaults"), "[defaults]")
-
-
-def _marked(command: str) -> tuple[str, list[str]]:
-    if not isinstance(command, Substituted):
-        return command, []
-    values: list[str] = []
-    text = ""
-    for name, piece in command.pieces:
-        if name:
-            text += _MARK.format(len(values))
-            values.append(piece)
-        else:
-            text += piece.replace("\ue000", "")
-    return text, values
 
 
 def _tells_what_to_run(given: dict[str, Any]) -> bool:

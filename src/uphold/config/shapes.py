@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from uphold.config.kinds import VARIABLE_SCHEMA, Kind, Name, Whole
 from uphold.config.places import UNREAD, Place
+from uphold.core.names import is_worker_name
 from uphold.core.specs import Need
 
 _VARIABLE_NAME: Final = re.compile(r"[^=\x00\s]{1,200}")
@@ -35,8 +36,12 @@ class Command:
             return self._text(value, place)
         if not isinstance(value, list):
             return place.must("text or a list of words", value)
-        words = [_word(item, place.inside(number)) for number, item in enumerate(value)]
-        if UNREAD in words:
+        # A place is made for what may be wrong only: lists may be long.
+        words = [
+            item if type(item) is str and "\0" not in item else _word(item, place.inside(number))
+            for number, item in enumerate(value)
+        ]
+        if any(word is UNREAD for word in words):
             return UNREAD
         if not words:
             return () if self.may_be_empty else place.wrong("must not be empty")
@@ -63,8 +68,13 @@ class ExitCodes:
         if not isinstance(value, list) or not value:
             return place.must("a list of exit codes such as [0]", value)
         code = Whole(0, 255)
-        codes = [code.read(item, place.inside(number)) for number, item in enumerate(value)]
-        return UNREAD if UNREAD in codes else tuple(codes)
+        codes = [
+            item if type(item) is int and 0 <= item <= 255 else code.read(item, place.inside(at))
+            for at, item in enumerate(value)
+        ]
+        if any(found is UNREAD for found in codes):
+            return UNREAD
+        return tuple(dict.fromkeys(codes))
 
     def schema(self) -> dict[str, Any]:
         return {"type": "array", "items": Whole(0, 255).schema(), "minItems": 1}
@@ -104,10 +114,18 @@ class TextTable:
             return place.must("a table of names and text", value)
         found: dict[str, str] = {}
         for name, item in value.items():
-            text = self._item(name, item, place.inside(name))
+            text = (
+                item if self._is_plain(name, item) else self._item(name, item, place.inside(name))
+            )
             if isinstance(text, str):
                 found[name] = text
         return found
+
+    def _is_plain(self, name: str, item: object) -> bool:
+        """Tell, without making a place, that nothing is to be said of this one."""
+        if type(item) is not str or "\0" in item or (self.variables and name in OWN_VARIABLES):
+            return False
+        return _VARIABLE_NAME.fullmatch(name) is not None
 
     def _item(self, name: str, item: object, place: Place) -> object:
         if not _VARIABLE_NAME.fullmatch(name):
@@ -145,8 +163,13 @@ class Needs:
 
     def _names(self, value: list[object], place: Place) -> object:
         name = Name()
-        names = [name.read(item, place.inside(at)) for at, item in enumerate(value)]
-        if UNREAD in names:
+        names = [
+            item
+            if type(item) is str and is_worker_name(item)
+            else name.read(item, place.inside(at))
+            for at, item in enumerate(value)
+        ]
+        if any(found is UNREAD for found in names):
             return UNREAD
         return tuple((found, Need.STARTED) for found in dict.fromkeys(names))
 

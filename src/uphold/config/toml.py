@@ -7,7 +7,7 @@ import tomllib
 from typing import TYPE_CHECKING, Final
 
 from uphold.config.documents import DEEPEST, Document, Unparsable
-from uphold.config.toml_positions import find_positions
+from uphold.config.toml_positions import Positions
 
 if TYPE_CHECKING:
     from uphold.config.places import LineOf, Where
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 _AT: Final = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
 _TWICE: Final = ("Cannot overwrite a value", "Cannot declare", "Cannot mutate immutable")
 # A key of many dotted parts costs the standard parser minutes (it copies all prefixes).
-_PARTS: Final = r"""(?:(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*)""" + f"{{{DEEPEST}}}"
-_ENDLESS_KEYS: Final = (
-    re.compile(r"^[ \t]*\[{0,2}[ \t]*" + _PARTS, re.MULTILINE),
-    re.compile(r"[{,][ \t]*" + _PARTS),
+_PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+_ENDLESS_KEY: Final = re.compile(
+    r"(?:^[ \t]*+\[{0,2}+|[{,])[ \t]*+" + f"(?:{_PART}){{{DEEPEST}}}", re.MULTILINE
 )
 
 
@@ -35,17 +34,16 @@ def parse_toml(text: str) -> Document:
 
 
 def _refuse_endless_keys(text: str) -> None:
-    for pattern in _ENDLESS_KEYS:
-        match = pattern.search(text)
-        if match:
-            line = text.count("\n", 0, match.end()) + 1
-            raise Unparsable(line, f"a key has more than {DEEPEST} parts")
+    match = _ENDLESS_KEY.search(text)
+    if match:
+        line = text.count("\n", 0, match.end()) + 1
+        raise Unparsable(line, f"a key has more than {DEEPEST} parts")
 
 
 def _explained(text: str, cause: ValueError) -> Unparsable:
     message = str(cause)
     match = _AT.search(message)
-    last_line = len(text.rstrip().splitlines()) or 1
+    last_line = text.rstrip().count("\n") + 1
     line = int(match[1]) if match and match[1] else last_line
     sentence = _AT.sub("", message)
     if sentence.startswith(_TWICE):
@@ -54,13 +52,11 @@ def _explained(text: str, cause: ValueError) -> Unparsable:
 
 
 def _lines(text: str) -> LineOf:
-    found: dict[Where, int] = {}
+    scan = Positions(text)
 
     def line_of(where: Where) -> int:
-        if not found:
-            found.update(find_positions(text))
         for length in range(len(where), 0, -1):
-            line = found.get(where[:length])
+            line = scan.line_of(where[:length])
             if line is not None:
                 return line
         return 1

@@ -30,6 +30,7 @@ class Substituted(str):
 def substitute(text: str, lookup: Mapping[str, str], wrong: Callable[[str], None]) -> str | None:
     """Replace every variable; None if one of them has no value, each named to `wrong`."""
     pieces: list[tuple[str, str]] = []
+    known: dict[str, str | None] = {}
     right = True
     end = 0
     for match in _VARIABLE.finditer(text):
@@ -39,13 +40,19 @@ def substitute(text: str, lookup: Mapping[str, str], wrong: Callable[[str], None
         if match[0] == "$$":
             pieces.append(("", "$"))
         elif name is None:
+            if match[0] in known:
+                continue
+            known[match[0]] = None
             wrong(
                 "'${' must be followed by a variable name and '}' (a default cannot contain"
                 " braces); write '$${' if you mean the characters themselves"
             )
             right = False
         else:
-            value = _value_of(name, match["default"], lookup, wrong)
+            written = match[0]
+            if written not in known:
+                known[written] = _value_of(name, match["default"], lookup, wrong)
+            value = known[written]
             right = right and value is not None
             pieces.append((name, value or ""))
     pieces.append(("", text[end:]))

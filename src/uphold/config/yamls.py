@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from uphold.config.places import Where
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MOST_FAULTS: Final = 100
+"""Reading ends after so many mistakes of writing: nobody reads more."""
 _MOST_ALIASED: Final = 100_000
 """How many values aliases may add to those written out."""
 _INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
@@ -92,7 +94,7 @@ class _Composer:
         before = self._made
         self._made += 1
         if event.tag is not None and event.tag not in _TEXT_TAGS:
-            self.faults.append((_line(event), f"tags are not allowed here ({event.tag[:60]})."))
+            self._fault(_line(event), f"tags are not allowed here ({event.tag[:60]}).")
         if isinstance(event, yaml.ScalarEvent):
             value = _plain(event.value) if event.implicit[0] else event.value
         elif isinstance(event, yaml.MappingStartEvent):
@@ -127,7 +129,7 @@ class _Composer:
             if key == "<<" and plain:
                 merged.append((value, line))
             elif key in table:
-                self.faults.append((line, f"the key {key[:60]!r} is given twice."))
+                self._fault(line, f"the key {key[:60]!r} is given twice.")
             else:
                 table[key] = value
                 lines[key] = line
@@ -141,12 +143,18 @@ class _Composer:
     ) -> None:
         for source in value if isinstance(value, list) else [value]:
             if not isinstance(source, dict):
-                self.faults.append((line, "'<<' takes a table, or a list of tables."))
+                self._fault(line, "'<<' takes a table, or a list of tables.")
                 continue
             for key, item in source.items():
                 if key not in table:
                     table[key] = item
                     lines[key] = self._lines[id(source)][key]
+
+    def _fault(self, line: int, text: str) -> None:
+        if len(self.faults) >= _MOST_FAULTS:
+            more = f"reading ended after {_MOST_FAULTS} problems; there may be more"
+            raise Unparsable(line, more, tuple(self.faults))
+        self.faults.append((line, text))
 
     def _list(self, depth: int) -> list[Any]:
         items: list[Any] = []

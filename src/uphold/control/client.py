@@ -100,7 +100,14 @@ class Connection:
             self._received += chunk
         line = bytes(self._received[:end])
         del self._received[: end + 1]
-        message = json.loads(line)
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError) as cause:
+            raise UpholdError(
+                "the supervisor answered with something that is not JSON.",
+                code="UPH_CONTROL_BROKEN",
+                remedy="Is this uphold as new as the one that runs? `uphold --version` tells.",
+            ) from cause
         return message if isinstance(message, dict) else {}
 
     def _answer(self, patience: float | None, notice: Callable[[], None] | None) -> dict[str, Any]:
@@ -152,16 +159,19 @@ def _unreachable(home: str, cause: OSError) -> UpholdError:
     )
 
 
-def reported(error: Mapping[str, Any]) -> UpholdError:
-    """Turn an error on the wire into the exception it was."""
+def reported(told: object) -> UpholdError:
+    """Turn an error on the wire into the exception it was, whatever shape it has."""
+    error = told if isinstance(told, dict) else {}
     code = str(error.get("code", UpholdError.code))
     problems = error.get("problems")
-    if problems:
-        listed = [Problem(str(each.get("at", "")), str(each.get("text", ""))) for each in problems]
+    if isinstance(problems, list) and problems:
+        tables = (each if isinstance(each, dict) else {} for each in problems)
+        listed = [Problem(str(each.get("at", "")), str(each.get("text", ""))) for each in tables]
         return ConfigInvalid(listed, code=code)
+    exit_code = error.get("exit_code")
     return UpholdError(
-        str(error.get("message", "the supervisor reported an error without a message.")),
+        str(error.get("message") or "the supervisor reported an error without a message."),
         code=code,
         remedy=str(error.get("remedy") or ""),
-        exit_code=int(error.get("exit_code", UpholdError.exit_code)),
+        exit_code=exit_code if exit_code in range(256) else UpholdError.exit_code,
     )

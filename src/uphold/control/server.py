@@ -87,8 +87,9 @@ class ControlServer:
                 await _send(writer, _refused(None, request))
                 continue
             if request.method in self._streams:
-                await self._stream(request, writer)
-                return
+                if await self._stream(request, writer):
+                    return
+                continue
             await _send(writer, await self._answer(request))
 
     async def _answer(self, request: Request) -> bytes:
@@ -102,24 +103,24 @@ class ControlServer:
         except UpholdError as error:
             return encode_line({"id": request.id, "error": error_view(error)})
         except Exception as error:  # noqa: BLE001 - the boundary: a bug answers, it does not hang up
-            broken = UpholdError(
-                f"the supervisor could not answer '{request.method}': {error!r}",
-                code="UPH_CONTROL_BROKEN",
-                remedy="This is a mistake in uphold; the supervisor goes on.",
-            )
-            return encode_line({"id": request.id, "error": error_view(broken)})
+            return _broken(request, error)
 
-    async def _stream(self, request: Request, writer: asyncio.StreamWriter) -> None:
+    async def _stream(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        """Answer with a stream until its end; False if it was refused and others may be asked."""
         try:
             first, lines = self._streams[request.method](request.params)
         except UpholdError as error:
             await _send(writer, encode_line({"id": request.id, "error": error_view(error)}))
-            return
+            return False
+        except Exception as error:  # noqa: BLE001 - the boundary, as above
+            await _send(writer, _broken(request, error))
+            return False
         await _send(writer, encode_line({"id": request.id, "result": first}))
         async for line in lines:
             if writer.transport.get_write_buffer_size() > _MOST_UNSENT:
-                return  # a reader that stopped reading is let go; it may ask again from its seq
+                return True  # a reader that stopped reading is let go; it may ask again
             await _send(writer, line)
+        return True
 
 
 def bind(home: Path) -> socket.socket:
@@ -154,6 +155,15 @@ def error_view(error: UpholdError) -> dict[str, object]:
 def _refused(request_id: object, why: str) -> bytes:
     error = UpholdError(why, code="UPH_CONTROL_REFUSED", exit_code=2)
     return encode_line({"id": request_id, "error": error_view(error)})
+
+
+def _broken(request: Request, error: Exception) -> bytes:
+    broken = UpholdError(
+        f"the supervisor could not answer '{request.method}': {error!r}",
+        code="UPH_CONTROL_BROKEN",
+        remedy="This is a mistake in uphold; the supervisor goes on.",
+    )
+    return encode_line({"id": request.id, "error": error_view(broken)})
 
 
 def _may_speak(writer: asyncio.StreamWriter) -> bool:

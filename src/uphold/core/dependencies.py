@@ -94,26 +94,34 @@ def still_leaning(
     return None
 
 
-def find_cycle(specs: Sequence[WorkerSpec]) -> tuple[str, ...] | None:
-    """Find workers that wait for each other in a circle; the first name stands at both ends."""
+def find_cycles(specs: Sequence[WorkerSpec]) -> Iterator[tuple[str, ...]]:
+    """Find workers that wait for each other in circles; the first name stands at both ends.
+
+    A circle counts as one problem and is taken out whole: what only hangs on it, or shares a
+    worker with it, is no circle of its own. Each link is followed once.
+    """
     after = {spec.name: tuple(name for name, _ in spec.depends_on) for spec in specs}
     done: set[str] = set()
     for root, firsts in after.items():
         if root in done:
             continue
-        path: list[str] = [root]
+        path: dict[str, None] = {root: None}
         pending: list[Iterator[str]] = [iter(firsts)]
         while pending:
             nxt = next(pending[-1], None)
             if nxt is None:
-                done.add(path.pop())
+                done.add(path.popitem()[0])
                 pending.pop()
             elif nxt in path:
-                return (*path[path.index(nxt) :], nxt)
+                cycle = [nxt]
+                while cycle[-1] != nxt or len(cycle) == 1:
+                    cycle.append(path.popitem()[0])
+                    pending.pop()
+                done.update(cycle)
+                yield tuple(reversed(cycle))
             elif nxt in after and nxt not in done:
-                path.append(nxt)
+                path[nxt] = None
                 pending.append(iter(after[nxt]))
-    return None
 
 
 def longest_grace(declaration: Declaration) -> float:

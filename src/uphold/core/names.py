@@ -14,6 +14,10 @@ NAME_RULE: Final = (
 _NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _LABEL: Final = r"[A-Za-z0-9 _-]{1,100}"
 _SIMILAR_ENOUGH: Final = 0.6
+_COMPARED: Final = 64
+"""Letters of a name that are looked at when guessing; no name is longer."""
+_EFFORT: Final = 100_000
+"""Pairs of letters compared for one guess: thousands of short names, or some dozen long ones."""
 
 
 def is_worker_name(text: str) -> bool:
@@ -52,8 +56,17 @@ def nearest(text: str, known: Iterable[str]) -> str | None:
     from difflib import SequenceMatcher  # noqa: PLC0415 - only ever needed on a mistake
 
     best, score = None, _SIMILAR_ENOUGH
+    matcher = SequenceMatcher()
+    matcher.set_seq2(text.lower()[:_COMPARED])
+    effort = _EFFORT
     for name in sorted(known):
-        ratio = SequenceMatcher(None, text.lower()[:64], name.lower()).ratio()
-        if ratio > score:
+        matcher.set_seq1(name.lower()[:_COMPARED])
+        # Upper bounds first: they are cheap, and most names are far off.
+        if matcher.real_quick_ratio() <= score or matcher.quick_ratio() <= score:
+            continue
+        effort -= len(name[:_COMPARED]) * len(text[:_COMPARED])
+        if effort < 0:
+            break
+        if (ratio := matcher.ratio()) > score:
             best, score = name, ratio
     return best

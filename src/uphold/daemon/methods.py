@@ -49,6 +49,7 @@ _WISHES: Final[dict[str, type[Any]]] = {
     "approve": orders.ApproveWorkers,
     "reset": orders.ResetWorkers,
 }
+_LONGEST_WAIT: Final = 10**7
 _PATIENCE: Final = 30.0
 """Seconds to wait for an order beyond the longest grace, unless the client says."""
 
@@ -107,8 +108,8 @@ class Methods:
         """Give the document of `status --json`."""
         snapshot = self._supervisor.snapshot()
         redactor = self._redactor()
-        names = [str(name) for name in params.get("names") or ()]
-        asked = (snapshot.version, tuple(names), bool(params.get("all")), redactor)
+        names = _names(params)
+        asked = (snapshot.version, names, bool(params.get("all")), redactor)
         found: object = self._written.find(asked)
         if found is None:
             listed = self._rows(snapshot, names, companions=asked[2])
@@ -118,7 +119,7 @@ class Methods:
         return {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
 
     def _rows(
-        self, snapshot: Snapshot, names: list[str], *, companions: bool
+        self, snapshot: Snapshot, names: tuple[str, ...], *, companions: bool
     ) -> list[dict[str, Any]]:
         now = self._clock.now()
         if not names:
@@ -179,12 +180,14 @@ class Methods:
 
     async def submit(self, params: Mapping[str, Any]) -> object:
         """Take an order and wait until it has come true, if asked to."""
+        _timeout(params)  # what is wrong with the request is said before anything is done
         order = self._supervisor.desk.order(wish_of(params), origin="socket", **_authorship(params))
         job = _taken(await self._supervisor.desk.submit(order))
         return await self._outcome(job, params)
 
     async def reload(self, params: Mapping[str, Any]) -> object:
         """Apply the file as it is now."""
+        _timeout(params)
         before = self._supervisor.snapshot().declaration.workers
         version = self._config.current.version
         settings = await reload(self._config, self._supervisor)
@@ -222,8 +225,7 @@ class Methods:
         from_seq = params.get("from_seq")
         if from_seq is not None and (not isinstance(from_seq, int) or from_seq < 0):
             raise _misused("'from_seq' is the number of an event, or null.")
-        names = params.get("names")
-        wanted = None if not names else {worker_of(str(name)) for name in names}
+        wanted = {worker_of(name) for name in _names(params)} or None
         last = self._supervisor.last_seq
         after = last if from_seq is None else int(from_seq) - 1
         return {"seq": last}, self._events(after, last, wanted)
@@ -265,14 +267,14 @@ class Methods:
     async def _outcome(self, job: Job, params: Mapping[str, Any]) -> dict[str, object]:
         if not params.get("wait", True):
             return {"schema": 1, "job_id": job.row.id, "results": []}
-        limit = params.get("timeout")
+        limit = _timeout(params)
         if limit is None:
             limit = longest_grace(self._supervisor.snapshot().declaration) + _PATIENCE
         try:
-            results = await asyncio.wait_for(asyncio.shield(job.done), float(limit))
+            results = await asyncio.wait_for(asyncio.shield(job.done), limit)
         except TimeoutError:
             raise UpholdError(
-                f"{job.row.id} has not come true within {float(limit):g} s; it goes on.",
+                f"{job.row.id} has not come true within {limit:g} s; it goes on.",
                 code="UPH_ORDER_TIMEOUT",
                 remedy=f"See where it stands: uphold jobs; uphold why {job.row.target or ''}",
             ) from None
@@ -319,7 +321,7 @@ async def reload(config: FileConfig, supervisor: Supervisor) -> Settings:
 def wish_of(params: Mapping[str, Any]) -> Wish:
     """Read a wish from a request; what cannot be understood is a usage error."""
     verb = str(params.get("verb", ""))
-    names = tuple(str(name) for name in params.get("names") or ())
+    names = _names(params)
     if verb in ("pause", "resume") and not names:
         return orders.PauseSupervisor() if verb == "pause" else orders.ResumeSupervisor()
     if not names:
@@ -336,6 +338,22 @@ def wish_of(params: Mapping[str, Any]) -> Wish:
         raise _misused(f"there is no order '{verb}'.")
     made: Wish = wish(names=names)
     return made
+
+
+def _names(params: Mapping[str, Any]) -> tuple[str, ...]:
+    given = params.get("names") or ()
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise _misused("'names' is a list of names.")
+    return tuple(given)
+
+
+def _timeout(params: Mapping[str, Any]) -> float | None:
+    given = params.get("timeout")
+    if given is None:
+        return None
+    if isinstance(given, int | float) and 0 <= given <= _LONGEST_WAIT:
+        return float(given)
+    raise _misused(f"'timeout' is a number of seconds, at most {_LONGEST_WAIT}.")
 
 
 def _signal_name(given: object) -> str:

@@ -409,5 +409,8 @@ def _missing(memory: Memory) -> tuple[Event, ...]:
     if not lost:
         return ()
     first, _, last = lost.partition("-")
-    note = supervisor_note("gap", from_seq=int(first), to_seq=int(last))
+    try:
+        note = supervisor_note("gap", from_seq=int(first), to_seq=int(last))
+    except ValueError:
+        return ()  # a damaged row: what is missing is unknown, and no reason not to start
     return (replace(note, severity="warning"),)

@@ -176,7 +176,7 @@ def read_owner(home: Home) -> Ownership:
         return Ownership(Standing.CORRUPT, reason=f"{home.lock} is not readable as a record")
     try:
         return _judge(record, inode)
-    except (KeyError, TypeError, ValueError) as cause:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as cause:
         return Ownership(Standing.CORRUPT, reason=f"{home.lock} has no valid {cause}")
 
 
@@ -290,7 +290,7 @@ def _read(home: Home) -> tuple[bytes | None, int]:
 def _parse(content: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict):
         return None

@@ -120,7 +120,7 @@ def is_another(pid: int, inode: int) -> bool:
         return False
     try:
         pidfd = os.pidfd_open(pid)
-    except OSError:
+    except (OSError, OverflowError):
         return False
     try:
         return pidfd_inode(pidfd) not in (0, inode)
@@ -136,7 +136,7 @@ def lives(pid: int, start_ticks: int, inode: int = 0) -> bool:
         return _matches(pid, start_ticks)
     try:
         pidfd = os.pidfd_open(pid)
-    except OSError:
+    except (OSError, OverflowError):
         return False
     try:
         known = pidfd_inode(pidfd)

@@ -197,11 +197,10 @@ def _audit_shape(row: sqlite3.Row) -> Shape:
 
 def _slot_shape(row: sqlite3.Row) -> Shape:
     """Give what is known about a slot. Its nonce and its environment stay inside."""
-    record = _parsed(row["record"])
-    record = record if isinstance(record, dict) else {}
-    identity = record.get("identity") or {}
-    terms = record.get("terms") or {}
-    ended = record.get("exit")
+    record = _table(_parsed(row["record"]))
+    identity = _table(record.get("identity"))
+    terms = _table(record.get("terms"))
+    ended = _table(record.get("exit"))
     return {
         "slot": row["slot"],
         "name": worker_of(row["slot"]),
@@ -228,8 +227,13 @@ def _parsed(text: str | None) -> Any:
     """Read JSON from a column; what is broken is shown as it stands instead of hiding the rest."""
     try:
         return None if text is None else json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
+
+
+def _table(value: object) -> dict[str, Any]:
+    """Take a table from a row; whoever damaged it may have put anything there."""
+    return value if isinstance(value, dict) else {}
 
 
 def _text(wall: float | None) -> str | None:

@@ -116,6 +116,6 @@ def _salvaged(row: sqlite3.Row) -> SlotStatus:
 def _readable(text: str | None) -> dict[str, object]:
     try:
         plain = json.loads(text or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}

@@ -8,6 +8,7 @@ beyond anything that could have been lost, and the skipped range is told as a ga
 
 from __future__ import annotations
 
+import re
 import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,7 @@ from uphold.journal.tables import (
 if TYPE_CHECKING:
     from uphold.journal.rows import Owner
 
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 SEQ_SKIP: Final = 1_000_000
 GENERATION_SKIP: Final = 1_000
 
@@ -80,7 +82,7 @@ def own_meta(connection: sqlite3.Connection) -> dict[str, str]:
 def highest_seq(connection: sqlite3.Connection, meta: dict[str, str]) -> int:
     """Give the last number that was used or skipped."""
     (last,) = connection.execute("SELECT max(seq) FROM events_t").fetchone()
-    return max(last or 0, int(meta.get(SEQ_FLOOR, "0")))
+    return max(last or 0, _whole(meta.get(SEQ_FLOOR)))
 
 
 def numbers_were_lost(meta: dict[str, str], boot_id: str) -> bool:
@@ -93,13 +95,18 @@ def gap_after(meta: dict[str, str], last_seq: int) -> tuple[str, int]:
 
     A gap that nobody was told of yet grows instead of being forgotten.
     """
-    begins = meta.get(GAP, "").partition("-")[0] or str(last_seq + 1)
+    begins = _whole(meta.get(GAP, "").partition("-")[0]) or last_seq + 1
     return f"{begins}-{last_seq + SEQ_SKIP}", last_seq + SEQ_SKIP
 
 
 def link_of(meta: dict[str, str]) -> Link:
     """Give the end of the audit chain."""
-    return Link(meta.get(AUDIT_HEAD, BEGINNING), int(meta.get(AUDIT_COUNT, "0")))
+    return Link(meta.get(AUDIT_HEAD, BEGINNING), _whole(meta.get(AUDIT_COUNT)))
+
+
+def _whole(text: str | None) -> int:
+    """Read a number of ours; 0 if the row was damaged, as if it had never been written."""
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else 0
 
 
 def _new_id() -> str:

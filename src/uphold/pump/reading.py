@@ -26,6 +26,8 @@ _GAPS: Final = 3
 """Free places in a row after which no file is looked for; an interrupted rotation leaves one."""
 _LATEST: Final = 250_000_000_000_000_000
 """Microseconds; what claims to be later was not written by a pump."""
+_FARTHEST: Final = 1 << 48
+"""Bytes; no log is so large."""
 
 
 class RawLine(NamedTuple):
@@ -74,7 +76,9 @@ class Times:
         records, self._records = self._records, b""
         usable = records[: len(records) - len(records) % RECORD.size]
         for at, offset in RECORD.iter_unpack(usable):
-            if 0 < at < _LATEST and (not self._offsets or offset >= self._offsets[-1]):
+            if not 0 < at < _LATEST or offset > _FARTHEST:
+                continue
+            if not self._offsets or offset >= self._offsets[-1]:
                 self._offsets.append(offset)
                 self._at.append(at / 1_000_000)
 

@@ -53,7 +53,7 @@ def restore(kind: type[T], plain: Mapping[str, object]) -> T:
     """Build a value of this kind from plain JSON-like content; Malformed names the field."""
     try:
         return msgspec.convert(dict(plain), kind)
-    except (msgspec.ValidationError, RecursionError) as cause:
+    except (msgspec.ValidationError, UnicodeError, RecursionError) as cause:
         raise Malformed(f"a {kind.__name__} cannot be read: {cause}") from cause
 
 

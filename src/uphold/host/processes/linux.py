@@ -108,7 +108,7 @@ def find(identity: Identity) -> Process | None:
         return None
     try:
         descriptor = os.pidfd_open(identity.pid)
-    except OSError:
+    except (OSError, OverflowError):
         return None
     if _is_same(identity, descriptor):
         return Process(identity, descriptor, child=_is_child(descriptor))
