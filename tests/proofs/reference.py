@@ -141,6 +141,7 @@ class Reference:
 
     def advance(self, until):
         """Let time pass: whatever is due happens at its moment."""
+        self.settle()
         while (at := self._next_due()) is not None and at <= until:
             self.now = max(self.now, at)
             self.settle()
