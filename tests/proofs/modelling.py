@@ -72,7 +72,7 @@ class Supervision(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.loop = asyncio.new_event_loop()
+        self.loop = None
         self.pids = {}
         self.model = Reference()
 
@@ -82,6 +82,7 @@ class Supervision(RuleBasedStateMachine):
         self.specs = {name: edited(spec_of(name), "depends_on", 1) for name in NAMES[:2]}
         for name, key, number in edits:
             self.specs[name] = edited(self.specs.get(name, spec_of(name)), key, number)
+        self.loop = asyncio.new_event_loop()
         self.stage = Stage(*self.specs.values(), clock=EagerClock())
         self.model.now = self.stage.clock.now().mono
         self.model.declare(self.specs.values())
@@ -258,8 +259,8 @@ class Supervision(RuleBasedStateMachine):
 
     def teardown(self):
         """Look through the books, then let go of everything."""
-        if not hasattr(self, "stage"):
-            return
+        if self.loop is None:
+            return  # it never began
         try:
             events = self.stage.journal._shelf.events
             self.do(self.stage.supervisor.abandon())
