@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from proofs.eager_clocks import EagerClock
 from proofs.proving import Verdict, main
-from proofs.reference import ALIVE, FRESH, SAYS, Reference
+from proofs.reference import ALIVE, FRESH, KEYS, SAYS, Reference
 from uphold.core import orders
 from uphold.core.orders import Refusal
 from uphold.core.specs import Backoff, Need, RestartPolicy, StopRule, WorkerSpec
@@ -26,7 +26,7 @@ from uphold.testing.stages import Stage
 
 STEPS = 50
 EXAMPLES = 200
-NAMES = ("a", "b", "c", "d")
+NAMES = ("a", "b", "c")
 WISHES = {
     "start": orders.StartWorkers,
     "stop": orders.StopWorkers,
@@ -58,7 +58,7 @@ LONGEST_END = 60.0
 names = st.sampled_from(NAMES)
 verbs = st.sampled_from([*SAYS, "scale"])
 numbers = st.integers(0, 3)
-keys = st.sampled_from((*EDITS, "depends_on", "depends_on"))
+keys = st.sampled_from((*EDITS, *KEYS * 3, "depends_on", "depends_on"))
 waits = st.sampled_from((0.1, 1.0, 3.0, 10.0, 70.0))
 exit_codes = st.sampled_from((0, 1))
 which = st.integers(0, 11)
