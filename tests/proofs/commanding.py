@@ -37,6 +37,8 @@ stop = { grace = "3s" }
 """
 FORBIDDEN = 4
 LIMIT = 1.0
+LONGEST = 120.0
+"""Seconds after which an order that others keep overtaking counts as starved."""
 
 
 class Wish(NamedTuple):
@@ -99,7 +101,9 @@ class Client:
         if verb == "status":
             answer = await self._ask("status", names=[worker])
         else:
-            answer = await self._ask("submit", verb=verb, names=[worker], wait=wait, author="proof")
+            answer = await self._ask(
+                "submit", verb=verb, names=[worker], wait=wait, timeout=LONGEST
+            )
         record = Record(worker, verb, wait, invoked, time.perf_counter(), answer)
         self._records.append(record)
         return record
@@ -108,7 +112,7 @@ class Client:
         self._requests += 1
         request = {"id": self._requests, "method": method, "params": params}
         self._writer.write(json.dumps(request).encode() + b"\n")
-        async with asyncio.timeout(PATIENCE * 2):
+        async with asyncio.timeout(LONGEST + PATIENCE):
             return json.loads(await self._reader.readline())
 
 

@@ -33,19 +33,21 @@ SPREAD = 0.1
 HOURS = 7_200.0
 """Much longer than any series takes."""
 LAG = 0.1
+PAUSE = 0.005
 RETRIES = 10
 FLAPPING = """
 [supervisor]
 name = "flapping"
 [defaults]
-max_restarts = %(retries)d
+max_restarts = %d
 backoff = { base = "200ms", max = "3s" }
 [workers.calm]
 command = "sleep 1000"
-[workers.flap]
+"""
+FLAPPER = """
+[workers.flap%d]
 command = 'echo >> "runs/$UPHOLD_SLOT"; exit 1'
 shell = true
-replicas = %(count)d
 """
 
 
@@ -83,11 +85,20 @@ def staged(*specs, linger=0.0):
 def flapping(
     count: int, seed: int, folder: Path, *, limit: float | None = LAG, retries: int = RETRIES
 ) -> Verdict:
-    """Let `count` workers crash for ever, virtually and really; `limit` is for the p99 of the lag."""
+    """Let `count` workers crash for ever, virtually and really.
+
+    `limit` is for the p99 of the lag, beyond what the machine itself delays whoever sleeps.
+    """
     wrong = asyncio.run(virtual(min(count, 200), random.Random(seed)))
-    really, figures, p99 = real(count, folder, retries)
-    if limit is not None and p99 >= limit:
-        really.append(f"the p99 of the lag is {p99 * 1e3:.0f} ms")
+    really, lags, noise = real(count, folder, retries)
+    if limit is not None and p99(lags) - p99(noise) >= limit:
+        really.append(f"the p99 of the lag is {p99(lags) * 1e3:.0f} ms")
+    figures = (
+        f"lag p99 {p99(lags) * 1e3:.0f} ms",
+        f"most {max(lags) * 1e3:.0f} ms",
+        f"a sleeper's p99 {p99(noise) * 1e3:.0f} ms",
+        f"{count * (retries + 1)} starts",
+    )
     wrong = tuple(f"seed {seed}: {each}" for each in (*wrong, *really))
     return Verdict(count=count, violations=wrong, figures=figures)
 
@@ -199,11 +210,11 @@ def real(count, folder, retries):
     """Let them flap under a real supervisor until it has given all of them up."""
     with closing(Nursery()) as nursery, closing(Station(folder / "site", nursery)) as station:
         (station.folder / "runs").mkdir()
-        station.declare(FLAPPING % {"retries": retries, "count": count})
+        station.declare(FLAPPING % retries + "".join(FLAPPER % number for number in range(count)))
         station.start()
         assert station.settle(calm="running"), "it did not start"
         calm = station.rows()["calm"]["pid"]
-        lags = watch(station, count)
+        lags, noise = watch(station, count)
         rows = station.rows()
     wrong = [] if rows["calm"]["pid"] == calm else ["a calm worker was disturbed"]
     for slot, row in rows.items():
@@ -212,25 +223,31 @@ def real(count, folder, retries):
         runs = len((station.folder / "runs" / slot).read_bytes())
         if (runs, row["generation"], row["restarts"]) != (retries + 1, retries + 1, retries):
             wrong.append(f"{slot} ran {runs} times in {row['generation']} generations")
-    lags.sort()
-    p99 = lags[len(lags) * 99 // 100]
-    figures = (f"lag p99 {p99 * 1e3:.0f} ms", f"most {lags[-1] * 1e3:.0f} ms")
-    return wrong, (*figures, f"{count * (retries + 1)} starts"), p99
+    return wrong, lags, noise
+
+
+def p99(values):
+    return sorted(values)[len(values) * 99 // 100]
 
 
 def watch(station, count):
-    """Ask again and again until all have been given up; give how long each answer took."""
-    lags = []
+    """Ask again and again until all have been given up.
+
+    Gives how long each answer took, and how much too late a mere sleep ended.
+    """
+    lags, noise = [], []
     deadline = time.monotonic() + PATIENCE * 3 + count
     while True:
         for _ in range(100):
             began = time.monotonic()
             station.call("ping")
-            lags.append(time.monotonic() - began)
-            time.sleep(0.005)
+            answered = time.monotonic()
+            lags.append(answered - began)
+            time.sleep(PAUSE)
+            noise.append(time.monotonic() - answered - PAUSE)
         states = [row["state"] for slot, row in station.rows().items() if slot.startswith("flap")]
         if states.count("failed") == count:
-            return lags
+            return lags, noise
         assert time.monotonic() < deadline, f"not given up: {set(states)}"
 
 
