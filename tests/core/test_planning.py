@@ -426,6 +426,13 @@ def test_a_reset_of_an_ended_one_shot_starts_nothing():
     running(once).exits("once", 0).orders(orders.ResetWorkers(names=("once",))).expects()
 
 
+def test_a_reset_counts_although_a_restart_was_ordered_with_it():
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    scenario.orders(orders.RestartWorkers(names=WEB)).orders(orders.ResetWorkers(names=WEB))
+    scenario.expects(pardon("web")).expects(stop("web")).vanishes("web").expects(start(web))
+    assert scenario.status("web").restarts == 0
+
+
 # Waiting
 
 

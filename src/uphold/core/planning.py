@@ -194,10 +194,11 @@ def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdi
 
 
 def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict:
-    if entry.override.nudge > status.started_seen:
-        return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
+    # A reset comes first: once the run is being ended, there is nothing left that it is about.
     if entry.override.pardon > status.seen and (status.failures or status.restarts):
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if entry.override.nudge > status.started_seen:
+        return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
     if status.terms is spec or status.terms == spec:
         return None
     if status.terms is None:  # found alive without books: taken to be as declared from now on
