@@ -30,6 +30,8 @@ PROMISED = tuple(min(300.0, 2.0**n) for n in range(9))
 MOST = 11
 """Starts of one episode: the first and ten automatic ones."""
 SPREAD = 0.1
+RUSH = 0.2
+"""Seconds over which the starts of hundreds that crash together may be spread."""
 HOURS = 7_200.0
 """Much longer than any series takes."""
 LAG = 0.1
@@ -126,7 +128,7 @@ async def for_ever(specs, chance):
     await stage.clock.advance(HOURS)
     wrong = []
     for spec in specs:
-        wrong += sequence(spec.name, stage.driver.starts[spec.name])
+        wrong += sequence(spec.name, stage.driver.starts[spec.name], late=RUSH)
         status = stage.status(spec.name)
         if (status.state, status.restarts) != (State.FAILED, MOST - 1):
             wrong.append(f"{spec.name} is {status.state} after {status.restarts} restarts")
@@ -134,15 +136,18 @@ async def for_ever(specs, chance):
     return wrong
 
 
-def sequence(name, starts, more=0.0):
-    """Compare the times between starts with the promise; `more` is how long each run took."""
+def sequence(name, starts, more=0.0, late=1e-6):
+    """Compare the times between starts with the promise; `more` is how long each run took.
+
+    Nothing may come early; `late` is allowed when very many come back together.
+    """
     gaps = [after - before - more for before, after in pairwise(starts)]
     if len(starts) != MOST:
         yield f"{name} was started {len(starts)} times"
-    if gaps and abs(gaps[0]) > 1e-6:
+    if gaps and not -1e-6 <= gaps[0] <= late:
         yield f"{name}: the first restart came after {gaps[0]:.3f} s, not at once"
     for gap, promised in zip(gaps[1:], PROMISED, strict=False):
-        if not promised * (1 - SPREAD) - 1e-6 <= gap <= promised * (1 + SPREAD) + 1e-6:
+        if not promised * (1 - SPREAD) - 1e-6 <= gap <= promised * (1 + SPREAD) + late:
             yield f"{name}: a restart came after {gap:.3f} s, not {promised:.0f} s"
 
 
