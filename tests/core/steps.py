@@ -37,6 +37,11 @@ def wait(slot: str, why: str = "") -> Wait:
     return Wait(slot=slot, why=why)
 
 
+def wait_afresh(slot: str, why: str = "") -> Wait:
+    """Wait with earlier failures forgiven."""
+    return Wait(slot=slot, why=why, afresh=True)
+
+
 def give_up(slot: str, why: str = "") -> GiveUp:
     return GiveUp(slot=slot, why=why)
 

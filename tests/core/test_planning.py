@@ -15,6 +15,7 @@ from core.steps import (
     start_again,
     stop,
     wait,
+    wait_afresh,
 )
 from uphold.core import events, orders
 from uphold.core.actions import Start
@@ -425,6 +426,13 @@ def test_a_reset_of_an_ended_one_shot_starts_nothing():
     running(once).exits("once", 0).orders(orders.ResetWorkers(names=("once",))).expects()
 
 
+def test_a_reset_counts_although_a_restart_was_ordered_with_it():
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    scenario.orders(orders.RestartWorkers(names=WEB)).orders(orders.ResetWorkers(names=WEB))
+    scenario.expects(pardon("web")).expects(stop("web")).vanishes("web").expects(start(web))
+    assert scenario.status("web").restarts == 0
+
+
 # Waiting
 
 
@@ -436,6 +444,56 @@ def test_a_slot_that_fails_while_its_dependency_is_down_waits_and_is_not_forgive
     scenario.at(9).orders(orders.StartWorkers(names=("db",))).expects(start(db))
     scenario.expects(wait("app", "it is starting")).rises("db").expects(start_again(app))
     assert scenario.status("app").failures == 2
+
+
+def failing_without_db():
+    """Give a worker with failures whose dependency is down."""
+    scenario = running(db, app).at(1).exits("app", 1).expects(start_again(app)).rises("app")
+    scenario.at(2).orders(orders.StopWorkers(names=("db",))).expects(stop("db")).vanishes("db")
+    return scenario.exits("app", 1)
+
+
+def db_comes_back(scenario):
+    scenario.orders(orders.StartWorkers(names=("db",))).expects(start(db))
+    return scenario.expects(wait("app")).rises("db")
+
+
+APP = ("app",)
+FORGIVING = [
+    orders.StartWorkers(names=APP),
+    orders.RestartWorkers(names=APP),
+    orders.ResumeWorkers(names=APP),
+    orders.Declare(specs=(db, replace(app, command=("other",)))),
+]
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize("wish", FORGIVING)
+def test_what_is_ordered_in_spite_of_failures_is_forgiven_them_although_it_has_to_wait(wish):
+    scenario = failing_without_db().orders(wish).expects(wait_afresh("app", "'db'")).expects()
+    assert scenario.status("app").failures == 0
+    db_comes_back(scenario).expects(start(scenario.declaration.workers["app"].spec))
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize("wish", FORGIVING)
+def test_what_waits_with_failures_is_forgiven_them_by_an_order_too(wish):
+    scenario = failing_without_db().at(3).expects(wait("app", "'db'"))
+    scenario.orders(wish).expects(wait_afresh("app", "'db'")).expects()
+    assert scenario.status("app").failures == 0
+    db_comes_back(scenario).expects(start(scenario.declaration.workers["app"].spec))
+
+
+def test_an_order_that_comes_with_what_it_waited_for_forgives_too():
+    scenario = failing_without_db().at(3).expects(wait("app", "'db'"))
+    db_comes_back(scenario).orders(FORGIVING[0]).expects(start(app))
+
+
+def test_a_reset_clears_the_counters_of_what_waits():
+    scenario = failing_without_db().at(3).expects(wait("app", "'db'"))
+    scenario.orders(orders.ResetWorkers(names=APP)).expects(pardon("app")).expects()
+    status = scenario.status("app")
+    assert (status.state, status.failures, status.restarts) == (State.WAITING, 0, 0)
 
 
 def test_a_restarted_worker_waits_for_what_it_depends_on_too():

@@ -319,6 +319,14 @@ async def test_a_journal_that_cannot_be_written_stops_no_supervision(stage):
     assert stage.journal.recall().slots["web"].generation == 2
 
 
+@staged(WEB)
+async def test_a_supervisor_that_ends_on_a_full_disk_leaves_no_task_behind(stage):
+    stage.journal.unavailable = True
+    await stage.supervisor.abandon()
+    await stage.clock.settle()
+    assert [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "mend"] == []
+
+
 @pytest.mark.accepts("P2", "P5", "P6", "E-09")
 @staged(WEB, DB)
 async def test_the_next_supervisor_adopts_what_lives_and_starts_nothing_twice(stage):

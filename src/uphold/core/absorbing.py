@@ -129,7 +129,8 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
             survived = fact.fault.code == UNKILLABLE
             return {"error": fact.fault, "killed": status.killed or survived}
         case events.WaitBegun():
-            return {"state": State.WAITING, "why": fact.why}
+            failures = 0 if fact.afresh else status.failures
+            return {"state": State.WAITING, "failures": failures, "why": fact.why}
         case events.GaveUp():
             return {"state": State.FAILED, "why": fact.why}
         case events.Rested():

@@ -39,6 +39,8 @@ class Wait:
 
     slot: str
     why: str
+    afresh: bool = False
+    """Somebody wants it in spite of its failures: they are forgiven while it waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,8 @@ class WaitBegun:
     TYPE: ClassVar[str] = "worker.waiting"
     slot: str
     why: str
+    afresh: bool = False
+    """Its earlier failures no longer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,7 +105,7 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
     spec = entry.spec
     match status.state:
         case State.STOPPED | State.WAITING:
-            return _start(entry, status, situation, _reason_to_start(entry, status))
+            return _plan_resting(entry, status, situation)
         case State.BACKOFF:
             return _plan_backoff(entry, status, situation)
         case State.EXITED | State.FAILED:
@@ -120,6 +120,15 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
             assert_never(status.state)
 
 
+def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
+    waiting = status.state is State.WAITING
+    if waiting and entry.override.pardon > status.seen and (status.failures or status.restarts):
+        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    # What waits in the middle of a series of failures is forgiven them only when asked for.
+    afresh = not waiting or _asked_again(entry, status) is not None
+    return _start(entry, status, situation, _reason_to_start(entry, status), afresh=afresh)
+
+
 def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
     if entry.override.nudge > status.started_seen > 0:
         return f"restart ordered by {entry.override.by}"
@@ -128,16 +137,18 @@ def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
     return "declared"
 
 
-def _start(entry: Entry, status: SlotStatus, situation: Situation, why: str) -> Verdict:
+def _start(
+    entry: Entry, status: SlotStatus, situation: Situation, why: str, *, afresh: bool = True
+) -> Verdict:
     missing = unmet(entry, situation.declaration, situation.observed)
     if missing is None:
-        # What waited in the middle of a series of failures has not been forgiven them.
-        automatic = status.state is State.WAITING and status.failures > 0
+        automatic = status.failures > 0 and not afresh
         return Start(slot=status.slot, spec=entry.spec, why=why, automatic=automatic)
     waiting_for = f"waits for {missing}"
-    if status.state is State.WAITING and status.why == waiting_for:
+    forgiven = afresh and status.failures > 0
+    if status.state is State.WAITING and status.why == waiting_for and not forgiven:
         return None
-    return Wait(slot=status.slot, why=waiting_for)
+    return Wait(slot=status.slot, why=waiting_for, afresh=forgiven)
 
 
 def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
@@ -164,7 +175,7 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
     if at > situation.now:
         return at
     if unmet(entry, situation.declaration, situation.observed) is not None:
-        return _start(entry, status, situation, "")
+        return _start(entry, status, situation, "", afresh=False)
     return Start(slot=status.slot, spec=spec, why=f"restart after it {status.why}", automatic=True)
 
 
@@ -183,10 +194,11 @@ def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdi
 
 
 def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict:
-    if entry.override.nudge > status.started_seen:
-        return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
+    # A reset comes first: once the run is being ended, there is nothing left that it is about.
     if entry.override.pardon > status.seen and (status.failures or status.restarts):
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if entry.override.nudge > status.started_seen:
+        return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
     if status.terms is spec or status.terms == spec:
         return None
     if status.terms is None:  # found alive without books: taken to be as declared from now on

@@ -253,9 +253,9 @@ class Supervisor:
             driver.unsubscribe(self._report)
             await driver.close()
         self._board.change(status=SupervisorStatus.TERMINATED)
-        if self._mending is not None:
-            self._mending.cancel()
         await self.tell(supervisor_note("supervisor.stopped"))
+        if self._mending is not None:  # after the last word: that too may have found a full disk
+            self._mending.cancel()
         self.desk.close()
         self._board.bus.close()
         if self._ended is not None and not self._ended.done():

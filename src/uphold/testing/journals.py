@@ -55,6 +55,18 @@ class _Shelf:
             self.audit.setdefault(entry.id, entry)
         self.jobs |= {job.id: job for job in batch.jobs}
 
+    def copy(self) -> _Shelf:
+        """Give the same writings on a shelf of their own; what is written never changes."""
+        return replace(
+            self,
+            events=dict(self.events),
+            slots=dict(self.slots),
+            overrides=dict(self.overrides),
+            meta=dict(self.meta),
+            audit=dict(self.audit),
+            jobs=dict(self.jobs),
+        )
+
     @property
     def last_seq(self) -> int:
         return max(self.floor, max(self.events, default=0))
@@ -151,13 +163,13 @@ class MemoryJournal:
         found = self._next(self._safe, boot_id)
         if not self._closed:
             found._shelf.skip_ahead()  # noqa: SLF001 - one of ours
-            found._safe = copy.deepcopy(found._shelf)  # noqa: SLF001
+            found._safe = found._shelf.copy()  # noqa: SLF001
         return found
 
     def _next(self, shelf: _Shelf, boot_id: str) -> MemoryJournal:
         found = MemoryJournal(boot_id=boot_id)
-        found._shelf = copy.deepcopy(shelf)
-        found._safe = copy.deepcopy(shelf)
+        found._shelf = shelf.copy()
+        found._safe = shelf.copy()
         return found
 
     def _status(self, boot_id: str, raw: bytes) -> SlotStatus:

@@ -64,8 +64,10 @@ class FakeConfig:
 class Stage:
     """One supervisor with everything around it; `crash` gives the next one."""
 
-    def __init__(self, *specs: WorkerSpec, log: Log | None = None) -> None:
-        self.clock = FakeClock()
+    def __init__(
+        self, *specs: WorkerSpec, log: Log | None = None, clock: FakeClock | None = None
+    ) -> None:
+        self.clock = clock or FakeClock()
         self.driver = FakeDriver(self.clock)
         self.journal = MemoryJournal()
         self.config = FakeConfig(*specs)
