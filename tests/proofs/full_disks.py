@@ -40,7 +40,6 @@ LASTING = ("steady", "web", "talker")
 TERMS = """
 [supervisor]
 name = "full"
-heartbeat_every = "1s"
 [defaults]
 stop = { grace = "5s" }
 backoff = { base = "100ms", max = "200ms" }
@@ -51,12 +50,14 @@ command = "sleep 1000"
 command = "sleep 1000"
 [workers.toggle]
 command = "sleep 1000"
-[workers.flappy]
-command = "echo run >> runs; sleep 0.2; exit 1"
-shell = true
 [workers.talker]
 command = %(talker)s
 logs = { max_size = "20KB", keep = %(keep)d }
+"""
+BUSY = """
+[workers.flappy]
+command = "sleep 0.2; exit 1"
+shell = true
 """
 MORE = '[workers.extra]\ncommand = "sleep 1000"\n'
 
@@ -75,13 +76,16 @@ class Round:
         self.done = Counter()
         self.wrong = []
         self.paused = False
+        self.busy = chance.random() < 0.5
+        """Where things happen all the time, whatever was missed is soon tried again."""
         self.keep = 5
         self.crashes = 0
         self.forgetful = False
         """A killed supervisor takes with it what it could not write."""
 
     def declare(self, more=""):
-        self.station.declare(terms(self.station.folder, self.keep) + more)
+        text = terms(self.station.folder, self.keep) + more
+        self.station.declare(text + BUSY if self.busy else text)
 
     def say(self, text):
         self.wrong.append(text)
@@ -165,7 +169,7 @@ def look(this):
         this.say(f"status: exit {done.returncode}: {done.stderr[-500:]}")
 
 
-DEEDS = (crash, crash, order, order, edit, kill_supervisor, kill_pump, look)
+DEEDS = (crash, order, order, edit, kill_supervisor, kill_pump, look)
 
 
 def errors(this):
@@ -269,7 +273,8 @@ def tell(this, kind):
     ballast = Ballast(this.station.home, kind if kind in ("full", "inodes") else "both")
     try:
         time.sleep(this.chance.uniform(0, 0.3))
-        for deed in this.chance.choices(DEEDS, k=4):
+        # The last is one that no later one brings to light.
+        for deed in (*this.chance.choices(DEEDS, k=3), crash):
             deed(this)
             this.done[deed.__name__] += 1
             undisturbed(this)
