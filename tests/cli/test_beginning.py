@@ -76,6 +76,15 @@ def test_a_supervisor_that_dies_at_once_is_reported_with_its_last_words(uphold, 
     assert "[UPH_SUPERVISOR_START_FAILED]" in result.err
 
 
+@pytest.mark.accepts("P14", "T10")
+def test_a_home_that_cannot_be_written_is_refused_in_a_sentence(uphold, program, home):
+    program(_READY % {"ready": True, "pid": 4242})
+    (home / "logs/daemon.out").mkdir(parents=True)  # as on a read-only disk: it cannot be opened
+    result = uphold("start")
+    assert result.code == 1
+    assert "[UPH_HOME_UNWRITABLE]" in result.err
+
+
 def test_a_start_that_takes_too_long_is_not_called_a_success(uphold, program, home):
     program("import os, sys\nos.read(0, 1)\nimport signal\nsignal.alarm(5)\nsignal.pause()\n")
     result = uphold("start", "--timeout", "200ms")

@@ -126,6 +126,18 @@ def test_one_that_promises_and_stays_gets_term_and_that_is_told(
     assert (note["pid"], note["forced"], note["failed"]) == (process.pid, "SIGTERM", False)
 
 
+@pytest.mark.accepts("P14", "T10")
+def test_a_stop_that_cannot_be_noted_is_a_stop_all_the_same(uphold, home, begin, hurried, program):
+    process = begin("stubborn")
+    program(_STOPS_LEFT_OVERS % ("True", "0"))
+    (home / "last_stop.json").mkdir()  # as on a full disk: no note can be written
+    result = uphold("stop")
+    assert result.code == 0
+    assert "this could not be noted in" in result.err
+    assert process.wait() == -signal.SIGTERM
+    assert not list(home.glob(".last_stop.json.*"))
+
+
 @pytest.mark.accepts("R-10", "R-11", "R-13", "R-14")
 def test_one_that_ignores_term_is_killed_and_its_workers_are_stopped(
     uphold, home, begin, hurried, program

@@ -9,8 +9,10 @@ import pytest
 from uphold.core.events import Adopted
 from uphold.core.specs import Logs, WorkerSpec
 from uphold.core.statuses import Identity
+from uphold.daemon import companions
 from uphold.daemon.companions import PumpLink, pump_spec
 from uphold.host.homes import Home
+from uphold.testing.waiting import until
 
 
 @pytest.fixture
@@ -66,3 +68,27 @@ def test_settings_are_written_once_and_only_what_differs(home):
     link.settle(specs)
     assert (home.run / "logs.json").stat().st_mtime_ns == stamp
     link.close()
+
+
+@pytest.mark.accepts("P14", "T10")
+def test_settings_that_could_not_be_written_are_written_when_there_is_room(home, monkeypatch):
+    monkeypatch.setattr(companions, "_RETRY", 0.01)
+    settings = home.run / "logs.json"
+    settings.mkdir()  # nothing can be written there
+    link = PumpLink(home)
+    link.settle([WorkerSpec(name="big", command=("x",), logs=Logs(keep=1))])
+    link.settle([WorkerSpec(name="big", command=("x",), logs=Logs(keep=2))])
+    settings.rmdir()
+    until(settings.is_file, 30, "settings that are written")
+    assert json.loads(settings.read_text())["slots"] == {"big": {"keep": 2}}
+    link.close()
+
+
+def test_a_link_that_is_closed_writes_no_more(home, monkeypatch):
+    monkeypatch.setattr(companions, "_RETRY", 0.01)
+    settings = home.run / "logs.json"
+    settings.mkdir()
+    link = PumpLink(home)
+    link.settle([])
+    link.close()
+    assert link._retry is None

@@ -44,6 +44,26 @@ def test_what_could_not_be_written_is_written_before_the_next_in_order():
     asyncio.run(go())
 
 
+@pytest.mark.accepts("P14", "T10")
+def test_an_order_takes_along_what_was_kept_and_asks_for_the_same_room():
+    """What waits before it would otherwise be refused the room that is kept back for orders."""
+
+    class OnlyDurable(MemoryJournal):
+        async def append(self, batch):
+            if not batch.durable:
+                raise StoreUnavailable("the disk is full.")
+            await super().append(batch)
+
+    async def go():
+        journal = OnlyDurable()
+        ledger = Ledger(journal=journal, clock=FakeClock(), last_seq=0, origin="abc")
+        assert not await ledger.write(Batch(events=ledger.number([note()])))
+        await ledger.write_or_refuse(Batch(events=ledger.number([note()])))
+        assert await seqs(journal) == [1, 2]
+
+    asyncio.run(go())
+
+
 @pytest.mark.accepts("P10", "P11")
 def test_a_refused_order_leaves_no_hole_in_the_numbers():
     async def go():

@@ -103,7 +103,7 @@ def test_a_journal_that_a_newer_version_changed_is_refused_with_a_sentence(writt
     assert "step 7" in caught.value.message
     assert caught.value.remedy
     assert path.read_bytes() == before
-    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+    assert {file.name for file in path.parent.iterdir()} == {"journal.db", "reserve"}
 
 
 def test_versions_rise_and_are_never_used_twice():

@@ -253,7 +253,7 @@ def test_a_path_with_signs_that_mean_something_in_an_address_is_just_a_path(
         await journal.close()
 
     play(script)
-    assert os.listdir(folder) == ["journal.db"]
+    assert sorted(os.listdir(folder)) == ["journal.db", "reserve"]
 
 
 def test_the_command_line_pays_for_no_codec_and_no_loop():

@@ -150,6 +150,38 @@ def test_a_full_disk_refuses_appends_and_space_lets_them_work_again(tmp_path, ow
         asyncio.run(script(folder))
 
 
+@pytest.mark.accepts("P14", "T10")
+def test_on_a_full_disk_the_reserve_is_given_up_for_an_order_and_for_nothing_else(tmp_path, owner):
+    async def script(folder):
+        journal, _ = open_journal(folder / "journal.db", boot_id=BOOT, owner=owner, now=0.0)
+        reserve = folder / "reserve"
+        assert reserve.stat().st_size == 1024 * 1024
+        await journal.append(Batch(events=[news(1)], durable=True))
+        fill(folder / "ballast")
+        number = 1
+
+        async def write_on():
+            nonlocal number
+            while number < 400:
+                number += 1
+                await journal.append(Batch(events=[news(number)], slots=[status()]))
+
+        with pytest.raises(StoreUnavailable, match="full"):
+            await write_on()
+        assert reserve.exists()
+        await journal.append(Batch(events=[news(number)], audit=[entry(1)], durable=True))
+        assert not reserve.exists()
+        (folder / "ballast").unlink()
+        await journal.append(Batch(events=[news(number + 1)]))
+        assert reserve.exists()
+        await journal.close()
+        with JournalReader(folder / "journal.db") as reader:
+            assert [row["audit_id"] for row in reader.audit()] == ["audit-1"]
+
+    with small_disk(tmp_path / "disk", "24m") as folder:
+        asyncio.run(script(folder))
+
+
 @pytest.mark.accepts("P14")
 def test_a_supervisor_that_starts_on_a_full_disk_can_recall_and_catches_up(tmp_path, owner):
     async def script(folder):
@@ -250,6 +282,7 @@ def test_only_the_owner_can_read_the_journal_whatever_the_umask(opened, path):
                 "journal.db": 0o600,
                 "journal.db-wal": 0o600,
                 "journal.db-shm": 0o600,
+                "reserve": 0o600,
             }
             await journal.close()
 
@@ -304,7 +337,7 @@ def test_a_loop_that_is_gone_does_not_end_the_writing(opened, path):
         assert [event["seq"] for event in reader.events()] == list(range(1, 31))
 
 
-def test_closing_ends_the_thread_and_leaves_one_plain_file(opened, path):
+def test_closing_ends_the_thread_and_leaves_one_plain_file_and_the_reserve(opened, path):
     async def script():
         journal = opened()
         before = set(threading.enumerate())
@@ -316,7 +349,7 @@ def test_closing_ends_the_thread_and_leaves_one_plain_file(opened, path):
         assert set(threading.enumerate()) <= before
 
     play(script)
-    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+    assert {file.name for file in path.parent.iterdir()} == {"journal.db", "reserve"}
 
 
 @pytest.mark.accepts("O-05", "O-27")

@@ -49,6 +49,8 @@ class Site:
         self.home = folder / ".uphold"
         self.config = folder / "uphold.toml"
         self.outputs: list[str] = []
+        self.python: str | Path = sys.executable
+        """Whose uphold is run; a proof of upgrades has more than one."""
         (folder / ".env").write_text(f"SITE_SECRET={CANARY}\n")
 
     def write(self, text: str) -> None:
@@ -69,7 +71,7 @@ class Site:
 
     def run(self, *words: str, timeout: float = 60.0, env: dict | None = None) -> Answer:
         done = subprocess.run(
-            [sys.executable, "-m", "uphold", "-c", str(self.config), *words],
+            [self.python, "-m", "uphold", "-c", str(self.config), *words],
             cwd=self.folder,
             capture_output=True,
             text=True,

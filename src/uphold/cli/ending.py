@@ -83,7 +83,7 @@ def stop_supervisor(args: argparse.Namespace, place: Place, *, keep_workers: boo
     if forced is None and ending.complete:
         _forget_failure(place.home)
     else:
-        _record(place.home, ending.pid, forced, failed=not ending.complete)
+        _record(args, place.home, ending.pid, forced, failed=not ending.complete)
     return ending
 
 
@@ -145,7 +145,7 @@ def _end(
     watched.signal("SIGKILL")
     if watched.wait_gone(MARGIN, waiting):
         return job_id, "SIGKILL"
-    _record(place.home, watched.pid, "SIGKILL", failed=True)
+    _record(args, place.home, watched.pid, "SIGKILL", failed=True)
     raise UpholdError(
         f"supervisor {watched.pid} is still alive after SIGKILL.",
         code="UPH_SUPERVISOR_STOP_FAILED",
@@ -190,7 +190,9 @@ def _take_over(args: argparse.Namespace, place: Place) -> tuple[dict[str, Any], 
     return results
 
 
-def _record(home: str, pid: int | None, forced: str | None, *, failed: bool) -> None:
+def _record(
+    args: argparse.Namespace, home: str, pid: int | None, forced: str | None, *, failed: bool
+) -> None:
     """Leave a note beside the supervisor's own files, which only it may write."""
     import json
 
@@ -209,17 +211,33 @@ def _record(home: str, pid: int | None, forced: str | None, *, failed: bool) -> 
         "message": message,
         "author": author(),
     }
+    try:
+        _write_note(home, json.dumps(note))
+    except OSError as cause:  # a full disk does not undo what was done
+        warn(args, f"this could not be noted in {home}/{LAST_STOP}: {cause.strerror}.")
+
+
+def _write_note(home: str, text: str) -> None:
     temporary = f"{home}/.{LAST_STOP}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
-        file.write(f"{json.dumps(note)}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, f"{home}/{LAST_STOP}")  # noqa: PTH104 - strings throughout
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, f"{home}/{LAST_STOP}")  # noqa: PTH104 - strings throughout
+    except OSError:
+        _remove(temporary)
+        raise
 
 
 def _forget_failure(home: str) -> None:
+    _remove(f"{home}/{LAST_STOP}")
+
+
+def _remove(path: str) -> None:
+    """Remove a file; one that is not there, or lies on a read-only disk, is left alone."""
     try:
-        os.unlink(f"{home}/{LAST_STOP}")  # noqa: PTH108 - strings throughout
-    except FileNotFoundError:
+        os.unlink(path)  # noqa: PTH108 - strings throughout
+    except OSError:
         return

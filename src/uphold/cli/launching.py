@@ -147,17 +147,15 @@ def _spawn(
 ) -> int:
     """Start the supervisor's program with exactly these descriptors: 0, 1, 2 and the pipe."""
     os.set_inheritable(passed, True)
+    kept = [] if output is None else [_open_output(output)]
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, nothing, 0)]
-    kept = [nothing]
-    if output is not None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        file = os.open(output, flags, 0o600)
-        kept.append(file)
+    for file in kept:
         actions += [
             (os.POSIX_SPAWN_DUP2, file if stdout is None else stdout, 1),
             (os.POSIX_SPAWN_DUP2, file, 2),
         ]
+    kept.append(nothing)
     actions += [(os.POSIX_SPAWN_CLOSE, each) for each in _inherited() if each != passed]
     command = [sys.executable, "-I", "-m", "uphold.daemon", *words]
     placement: dict[str, Any] = {"setsid": True} if session else {"setpgroup": 0}
@@ -179,6 +177,18 @@ def _spawn(
     finally:
         for descriptor in kept:
             os.close(descriptor)
+
+
+def _open_output(path: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags, 0o600)
+    except OSError as cause:
+        raise HostFailure(
+            f"cannot open {path} for what the supervisor may have to say: {cause.strerror}.",
+            code="UPH_HOME_UNWRITABLE",
+            remedy="Is the disk full or read-only?",
+        ) from cause
 
 
 def _inherited() -> list[int]:

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,8 @@ PUMP: Final = "@pump"
 _MOST_NAMED: Final = 100
 _BEFORE_TELLING: Final = 0.01
 """A pipe takes what its worker says until then; in a rush one message tells of many."""
+_RETRY: Final = 5.0
+"""Seconds until settings that a full disk did not take are written again."""
 _SETTINGS: Final = ("max_size", "keep", "compress", "overflow")
 
 
@@ -53,6 +56,10 @@ class PumpLink:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._folder = os.open(home.run, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._settings = b""
+        self._wanted = b""
+        self._settling = threading.Lock()
+        """Settings come from whatever thread read the file, and from the retry's own."""
+        self._retry: threading.Timer | None = None
         self._fresh: list[str] = []
         self._telling: asyncio.TimerHandle | None = None
 
@@ -83,14 +90,31 @@ class PumpLink:
             for spec in specs
             if (terms := _terms(spec.logs)) != default
         }
-        text = json.dumps({"default": default, "slots": differing}).encode()
-        if text != self._settings:
-            try:
-                write_atomically(self._home.run / "logs.json", text)
-            except OSError:
-                return  # a full disk: the old settings stay until the next change
-            self._settings = text
-            self._send("settings")
+        with self._settling:
+            self._wanted = json.dumps({"default": default, "slots": differing}).encode()
+            self._write_settings()
+
+    def _write_settings(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self._wanted == self._settings:
+            return
+        try:
+            write_atomically(self._home.run / "logs.json", self._wanted)
+        except OSError:
+            # A full disk: the old settings stay until it takes the new ones.
+            self._retry = threading.Timer(_RETRY, self._settle_again)
+            self._retry.daemon = True
+            self._retry.start()
+            return
+        self._settings = self._wanted
+        self._send("settings")
+
+    def _settle_again(self) -> None:
+        with self._settling:
+            if self._retry is not None:
+                self._write_settings()
 
     def close(self) -> None:
         """Say what is still to be said, and let go of the socket."""
@@ -98,6 +122,10 @@ class PumpLink:
             self._telling.cancel()
         if self._fresh:
             self._tell_fresh()
+        with self._settling:
+            if self._retry is not None:
+                self._retry.cancel()
+                self._retry = None
         self._socket.close()
         os.close(self._folder)
 

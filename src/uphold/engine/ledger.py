@@ -95,7 +95,7 @@ class Ledger:
     async def write_or_refuse(self, batch: Batch) -> None:
         """Write a batch without which nothing may happen (orders, audit)."""
         try:
-            await self._write_kept()
+            await self._write_kept(durable=True)
             await self._journal.append(replace(batch, durable=True))
         except StoreUnavailable as error:
             if batch.events:  # their numbers are spent: the hole is named when writing works again
@@ -118,10 +118,11 @@ class Ledger:
         self.trouble = message
         self._troubled()
 
-    async def _write_kept(self) -> None:
+    async def _write_kept(self, *, durable: bool = False) -> None:
+        """Write what was kept, in its order; an order that waits for it takes it along."""
         while self._kept:
             batch = self._kept[0]
-            await self._journal.append(batch)
+            await self._journal.append(replace(batch, durable=durable or batch.durable))
             # Somebody else may have written it while we waited: it is keyed, so twice is once.
             if self._kept and self._kept[0] is batch:
                 self._kept.popleft()

@@ -13,6 +13,7 @@ from uphold.journal.connecting import BUSY_SECONDS, connect_writing
 from uphold.journal.pruning import Keep, prune
 from uphold.journal.queries import EVENTS
 from uphold.journal.reading import event_shape
+from uphold.journal.reserving import Reserve
 from uphold.journal.rows import INSERT_EVENT, UPSERT_JOB, UPSERT_SLOT, UPSERT_WORKER, Rows
 from uphold.journal.standing import prepare, resume
 from uphold.journal.tables import (
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 _STAYS_USABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY})
 """Errors after which the connection is as good as before."""
-
-
 _ROWS_TO_CHECKPOINT: Final = 4_000
+_NEEDS_ROOM: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
+"""What a full disk says to a writer, or to the one who opens the journal's companion files."""
 
 
 class Committer:
@@ -50,6 +51,7 @@ class Committer:
         self._link = Link()
         self._last_seq = 0
         self._waits_for_disk: bool | None = None
+        self._reserve = Reserve(path)
         self._since_checkpoint = 0
 
     @property
@@ -63,7 +65,21 @@ class Committer:
         self._drop()
 
     def write(self, group: Sequence[Rows], *, durable: bool) -> None:
-        """Write these in order, all or none; when durable, they are on the disk afterwards."""
+        """Write these in order, all or none; when durable, they are on the disk afterwards.
+
+        On a full disk the reserve is given up for what must be durable.
+        """
+        try:
+            self._transact(group, durable=durable)
+        except sqlite3.OperationalError as cause:
+            full = cause.sqlite_errorcode in _NEEDS_ROOM
+            if not (durable and full and self._reserve.give_up()):
+                raise
+            self._transact(group, durable=durable)
+        else:
+            self._reserve.renew()
+
+    def _transact(self, group: Sequence[Rows], *, durable: bool) -> None:
         connection = self._open()
         self._wait_for_disk(connection, durable)
         try:
@@ -157,6 +173,7 @@ class Committer:
         self._last_seq = standing.last_seq
         self._inode = _inode(self._path)
         self._connection = connection
+        self._reserve.renew()
         return connection
 
     def _refuse_other_file(self) -> None:
