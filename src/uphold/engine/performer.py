@@ -28,7 +28,7 @@ class Performer:
     def __init__(self, drivers: Mapping[Kind, Driver], report: Callable[[SlotFact], None]) -> None:
         self._drivers = drivers
         self._report = report
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], None] = {}
 
     def driver(self, spec: WorkerSpec | None) -> Driver:
         """Find who makes this kind of worker happen."""
@@ -99,5 +99,5 @@ class Performer:
 
     def _do(self, work: Coroutine[object, object, None], name: str) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._under_way[task] = None
+        task.add_done_callback(self._under_way.pop)
