@@ -425,6 +425,13 @@ def test_a_stop_that_could_not_even_be_asked_for_is_followed_by_a_kill():
     assert after.error == FAULT
 
 
+@pytest.mark.accepts("P3", "P11")
+def test_an_end_that_is_told_twice_is_no_proof_that_what_it_left_behind_has_ended():
+    left = known(slot(State.RUNNING), replace(EXITED, left_overs=True))
+    unseen = replace(EXITED, exit=Exit(code=None, signal=None, at=NOW.wall))
+    assert known(left, unseen) == left
+
+
 # Books
 
 

@@ -212,6 +212,8 @@ def _stopping(status: SlotStatus, fact: events.StopBegun) -> SlotStatus:
 def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> SlotStatus:
     if status.state not in ALIVE:
         return status
+    if status.state is State.STOPPING and not status.stop_asked:
+        return status  # told before: until it is gone, what it left behind is being ended
     ended = replace(status, exit=fact.exit, proved_wall=at.wall)
     if status.stop_asked:
         return ended
