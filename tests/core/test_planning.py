@@ -264,6 +264,18 @@ def test_what_cannot_be_killed_is_never_replaced():
     scenario.vanishes("web").expects(start(web))
 
 
+@pytest.mark.accepts("P4")
+def test_a_kill_that_the_driver_did_not_carry_out_is_tried_again_after_a_while():
+    scenario = running(web).orders(orders.RestartWorkers(names=WEB)).expects(stop("web"))
+    scenario.at(30).expects(kill("web"))
+    fault = Fault(code="UPH_DRIVER_FAILED", message="the driver failed: no more threads")
+    failed = events.StopFailed(slot="web", generation=1, fault=fault)
+    scenario.at(31).happens(failed).expects(wake_at=36)
+    scenario.at(36).expects(kill("web", "could not be killed before")).expects(wake_at=NEVER)
+    scenario.at(37).happens(failed).expects(wake_at=42).at(42).expects(kill("web"))
+    scenario.vanishes("web").expects(start(web))
+
+
 # Stopping
 
 

@@ -117,10 +117,9 @@ def _after(  # noqa: C901, PLR0912 - one arm for each fact
         case events.StopBegun():
             return _stopping(status, fact)
         case events.KillBegun():
-            return replace(status, killed=True)
+            return replace(status, killed=True, error=None)
         case events.StopFailed():
-            survived = fact.fault.code == UNKILLABLE
-            return replace(status, error=fact.fault, killed=status.killed or survived)
+            return _not_stopped(status, fact, at)
         case events.WaitBegun():
             return replace(status, state=State.WAITING, why=fact.why)
         case events.GaveUp():
@@ -207,6 +206,15 @@ def _stopping(status: SlotStatus, fact: events.StopBegun) -> SlotStatus:
         error=None,
         why=fact.why,
     )
+
+
+def _not_stopped(status: SlotStatus, fact: events.StopFailed, at: Moment) -> SlotStatus:
+    survived = fact.fault.code == UNKILLABLE
+    after = replace(status, error=fact.fault, killed=status.killed or survived)
+    if survived or not status.killed:
+        return after
+    # Nobody has sent that SIGKILL: the next try is counted from here.
+    return replace(after, since=at.mono)
 
 
 def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> SlotStatus:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from uphold.core import actions, events
 from uphold.core.specs import Kind, StopRule
-from uphold.core.statuses import Fault
+from uphold.core.statuses import DRIVER_FAILED, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -83,7 +83,7 @@ class Performer:
                 await driver.start_all(launches)
         except Exception as error:  # noqa: BLE001 - the boundary to drivers: it becomes a fact
             for launch in launches:
-                fault = Fault(code="UPH_DRIVER_FAILED", message=f"the driver failed: {error!r}")
+                fault = Fault(code=DRIVER_FAILED, message=f"the driver failed: {error!r}")
                 self._report(
                     events.StartFailed(slot=launch.slot, generation=launch.generation, fault=fault)
                 )
@@ -94,7 +94,7 @@ class Performer:
         try:
             await operation
         except Exception as error:  # noqa: BLE001 - the boundary to drivers: it becomes a fact
-            fault = Fault(code="UPH_DRIVER_FAILED", message=f"the driver failed: {error!r}")
+            fault = Fault(code=DRIVER_FAILED, message=f"the driver failed: {error!r}")
             self._report(events.StopFailed(slot=slot, generation=generation, fault=fault))
 
     def _do(self, work: Coroutine[object, object, None], name: str) -> None:
