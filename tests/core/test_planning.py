@@ -450,6 +450,25 @@ def test_a_slot_that_fails_while_its_dependency_is_down_waits_and_is_not_forgive
     assert scenario.status("app").failures == 2
 
 
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize("before", [State.WAITING, State.BACKOFF, State.FAILED])
+def test_a_slot_that_somebody_asks_for_is_forgiven_although_it_has_to_wait(before):
+    fails = replace(app, max_restarts=0 if before is State.FAILED else 1)
+    scenario = running(db, fails).orders(orders.StopWorkers(names=("db",))).expects(stop("db"))
+    scenario.vanishes("db").exits("app", code=1)
+    if before is State.FAILED:
+        scenario.expects(give_up("app"))
+    elif before is State.WAITING:
+        scenario.expects(wait("app"))
+    assert (scenario.status("app").state, scenario.status("app").failures) == (before, 1)
+    scenario.orders(orders.StartWorkers(names=("app",)))
+    if before is not State.WAITING:
+        scenario.expects(replace(wait("app"), afresh=True))
+    scenario.orders(orders.StartWorkers(names=("db",))).expects(start(db))
+    scenario.expects(wait("app", "it is starting")).rises("db").expects(start(fails))
+    assert scenario.status("app").failures == 0
+
+
 def test_a_restarted_worker_waits_for_what_it_depends_on_too():
     scenario = running(db, app).orders(orders.StopWorkers(names=("db",))).expects(stop("db"))
     scenario.vanishes("db").orders(orders.RestartWorkers(names=("app",))).expects(stop("app"))

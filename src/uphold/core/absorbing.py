@@ -121,7 +121,8 @@ def _after(  # noqa: C901, PLR0912 - one arm for each fact
         case events.StopFailed():
             return _not_stopped(status, fact, at)
         case events.WaitBegun():
-            return replace(status, state=State.WAITING, why=fact.why)
+            failures = 0 if fact.afresh else status.failures
+            return replace(status, state=State.WAITING, failures=failures, why=fact.why)
         case events.GaveUp():
             return replace(status, state=State.FAILED, why=fact.why)
         case events.Rested():

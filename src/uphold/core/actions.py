@@ -39,6 +39,8 @@ class Wait:
 
     slot: str
     why: str
+    afresh: bool = False
+    """Somebody asked for it anew: its failures count from the beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,8 @@ class WaitBegun:
     TYPE: ClassVar[str] = "worker.waiting"
     slot: str
     why: str
+    afresh: bool = False
+    """Somebody asked for it anew: its failures are forgiven."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

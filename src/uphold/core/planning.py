@@ -130,16 +130,20 @@ def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
     return "declared"
 
 
-def _start(entry: Entry, status: SlotStatus, situation: Situation, why: str) -> Verdict:
+def _start(
+    entry: Entry, status: SlotStatus, situation: Situation, why: str, *, afresh: bool = False
+) -> Verdict:
     missing = unmet(entry, situation.declaration, situation.observed)
     if missing is None:
-        # What waited in the middle of a series of failures has not been forgiven them.
-        automatic = status.state is State.WAITING and status.failures > 0
+        # What waited in the middle of a series of failures has not been forgiven them, unless
+        # somebody has asked for it since.
+        waited = status.state is State.WAITING and status.failures > 0
+        automatic = waited and _asked_again(entry, status) is None
         return Start(slot=status.slot, spec=entry.spec, why=why, automatic=automatic)
     waiting_for = f"waits for {missing}"
     if status.state is State.WAITING and status.why == waiting_for:
         return None
-    return Wait(slot=status.slot, why=waiting_for)
+    return Wait(slot=status.slot, why=waiting_for, afresh=afresh)
 
 
 def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
@@ -159,7 +163,7 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
     again = _asked_again(entry, status)
     if again is not None:
-        return _start(entry, status, situation, again)
+        return _start(entry, status, situation, again, afresh=True)
     if exhausted(status, spec):
         return GiveUp(slot=status.slot, why=_why_given_up(status))
     at = due(status, spec)
@@ -181,7 +185,7 @@ def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdi
     if status.state is State.FAILED and entry.override.pardon > status.seen:
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
     again = _asked_again(entry, status)
-    return None if again is None else _start(entry, status, situation, again)
+    return None if again is None else _start(entry, status, situation, again, afresh=True)
 
 
 def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict:

@@ -124,7 +124,7 @@ class Draft:
             case actions.Kill():
                 return events.KillBegun(slot=action.slot, generation=generation)
             case actions.Wait():
-                return events.WaitBegun(slot=action.slot, why=action.why)
+                return events.WaitBegun(slot=action.slot, why=action.why, afresh=action.afresh)
             case actions.GiveUp():
                 return events.GaveUp(slot=action.slot, why=action.why)
             case actions.Rest():
