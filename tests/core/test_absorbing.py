@@ -423,6 +423,19 @@ def test_a_stop_that_could_not_even_be_asked_for_is_followed_by_a_kill():
     after = known(slot(State.STOPPING, stop_asked=True), STOP_FAILED)
     assert not after.killed
     assert after.error == FAULT
+    assert known(after, KILL_BEGUN).error is None, "that is a new try"
+
+
+def test_a_kill_that_was_not_carried_out_is_counted_from_its_failure():
+    after = known(slot(State.STOPPING, stop_asked=True, killed=True), STOP_FAILED)
+    assert (after.killed, after.error, after.since) == (True, FAULT, NOW.mono)
+
+
+@pytest.mark.accepts("P3", "P11")
+def test_an_end_that_is_told_twice_is_no_proof_that_what_it_left_behind_has_ended():
+    left = known(slot(State.RUNNING), replace(EXITED, left_overs=True))
+    unseen = replace(EXITED, exit=Exit(code=None, signal=None, at=NOW.wall))
+    assert known(left, unseen) == left
 
 
 # Books

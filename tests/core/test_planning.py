@@ -265,6 +265,18 @@ def test_what_cannot_be_killed_is_never_replaced():
     scenario.vanishes("web").expects(start(web))
 
 
+@pytest.mark.accepts("P4")
+def test_a_kill_that_the_driver_did_not_carry_out_is_tried_again_after_a_while():
+    scenario = running(web).orders(orders.RestartWorkers(names=WEB)).expects(stop("web"))
+    scenario.at(30).expects(kill("web"))
+    fault = Fault(code="UPH_DRIVER_FAILED", message="the driver failed: no more threads")
+    failed = events.StopFailed(slot="web", generation=1, fault=fault)
+    scenario.at(31).happens(failed).expects(wake_at=36)
+    scenario.at(36).expects(kill("web", "could not be killed before")).expects(wake_at=NEVER)
+    scenario.at(37).happens(failed).expects(wake_at=42).at(42).expects(kill("web"))
+    scenario.vanishes("web").expects(start(web))
+
+
 # Stopping
 
 
@@ -494,6 +506,24 @@ def test_a_reset_clears_the_counters_of_what_waits():
     scenario.orders(orders.ResetWorkers(names=APP)).expects(pardon("app")).expects()
     status = scenario.status("app")
     assert (status.state, status.failures, status.restarts) == (State.WAITING, 0, 0)
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize("before", [State.WAITING, State.BACKOFF, State.FAILED])
+def test_a_slot_that_somebody_asks_for_is_forgiven_although_it_has_to_wait(before):
+    fails = replace(app, max_restarts=0 if before is State.FAILED else 1)
+    scenario = running(db, fails).orders(orders.StopWorkers(names=("db",))).expects(stop("db"))
+    scenario.vanishes("db").exits("app", code=1)
+    if before is State.FAILED:
+        scenario.expects(give_up("app"))
+    elif before is State.WAITING:
+        scenario.expects(wait("app"))
+    assert (scenario.status("app").state, scenario.status("app").failures) == (before, 1)
+    scenario.orders(orders.StartWorkers(names=("app",)))
+    scenario.expects(replace(wait("app"), afresh=True))
+    scenario.orders(orders.StartWorkers(names=("db",))).expects(start(db))
+    scenario.expects(wait("app", "it is starting")).rises("db").expects(start(fails))
+    assert scenario.status("app").failures == 0
 
 
 def test_a_restarted_worker_waits_for_what_it_depends_on_too():

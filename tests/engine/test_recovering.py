@@ -183,3 +183,25 @@ def test_failures_are_forgiven_by_a_person_who_restarts_everything_and_by_nobody
 
     expected = (State.RUNNING, 0) if forgive else (State.FAILED, 1)
     assert asyncio.run(go()) == expected
+
+
+@pytest.mark.accepts("P8", "P9")
+def test_what_ended_with_the_machine_is_on_record_as_stopped_and_is_no_failure():
+    async def go():
+        stage = await Stage(WEB).start()
+        await stage.order(orders.PauseSupervisor())
+        journal = stage.journal.after_boot("boot-2")
+        assert journal.recall().slots["web"].state is State.RUNNING
+        await stage.crash()
+        stage.driver.world.alive.clear()
+        for boot in ("the first of this boot", "the next one, killed before it could act"):
+            world = replace(stage.supervisor._world, journal=journal, boot_id="boot-2")
+            stage.supervisor = Supervisor(stage.config, world)
+            await stage.start()
+            assert stage.status("web").why == "the machine was restarted", boot
+            assert stage.status("web").failures == 0
+            await stage.supervisor.abandon()
+            journal = journal.after_kill()
+            assert journal.recall().slots["web"].state is State.STOPPED
+
+    asyncio.run(go())

@@ -124,10 +124,9 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
         case events.StopBegun():
             return _stopping(fact)
         case events.KillBegun():
-            return {"killed": True}
+            return {"killed": True, "error": None}
         case events.StopFailed():
-            survived = fact.fault.code == UNKILLABLE
-            return {"error": fact.fault, "killed": status.killed or survived}
+            return _not_stopped(status, fact, at)
         case events.WaitBegun():
             failures = 0 if fact.afresh else status.failures
             return {"state": State.WAITING, "failures": failures, "why": fact.why}
@@ -213,9 +212,20 @@ def _stopping(fact: events.StopBegun) -> Changes:
     }
 
 
+def _not_stopped(status: SlotStatus, fact: events.StopFailed, at: Moment) -> Changes:
+    survived = fact.fault.code == UNKILLABLE
+    changes: Changes = {"error": fact.fault, "killed": status.killed or survived}
+    if status.killed and not survived:
+        # Nobody has sent that SIGKILL: the next try is counted from here.
+        changes["since"] = at.mono
+    return changes
+
+
 def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> Changes:
     if status.state not in ALIVE:
         return {}
+    if status.state is State.STOPPING and not status.stop_asked:
+        return {}  # told before: until it is gone, what it left behind is being ended
     ended: Changes = {"exit": fact.exit, "proved_wall": at.wall}
     if status.stop_asked:
         return ended

@@ -8,7 +8,7 @@ its fact arrives.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.actions import (
     Action,
@@ -28,7 +28,7 @@ from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due, exhausted
 from uphold.core.specs import NEVER, Instant, WorkerSpec
-from uphold.core.statuses import ALIVE, Admin, SlotStatus, State
+from uphold.core.statuses import ALIVE, DRIVER_FAILED, Admin, SlotStatus, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     Verdict = Action | Instant | None
     """What to do, or when to look again, or neither."""
+
+_AFTER_A_FAILED_KILL: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +170,7 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
     again = _asked_again(entry, status)
     if again is not None:
-        return _start(entry, status, situation, again)
+        return _start(entry, status, situation, again, afresh=True)
     if exhausted(status, spec):
         return GiveUp(slot=status.slot, why=_why_given_up(status))
     at = due(status, spec)
@@ -190,7 +192,7 @@ def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdi
     if status.state is State.FAILED and entry.override.pardon > status.seen:
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
     again = _asked_again(entry, status)
-    return None if again is None else _start(entry, status, situation, again)
+    return None if again is None else _start(entry, status, situation, again, afresh=True)
 
 
 def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict:
@@ -256,7 +258,7 @@ def _others_alive(observed: Observed) -> bool:
 
 def _escalate(status: SlotStatus, situation: Situation) -> Verdict:
     if status.killed:
-        return None
+        return _kill_again(status, situation)
     grace = 0.0
     if status.terms is not None and not situation.declaration.hurried:
         grace = status.terms.stop.grace
@@ -264,6 +266,16 @@ def _escalate(status: SlotStatus, situation: Situation) -> Verdict:
     if situation.now < over:
         return over
     return Kill(slot=status.slot, why=f"still there {grace:g} s after it was asked to stop")
+
+
+def _kill_again(status: SlotStatus, situation: Situation) -> Verdict:
+    """Try once more what the driver did not carry out; what survived SIGKILL is its business."""
+    if status.error is None or status.error.code != DRIVER_FAILED:
+        return None
+    at = Instant(status.since + _AFTER_A_FAILED_KILL)
+    if situation.now < at:
+        return at
+    return Kill(slot=status.slot, why=f"could not be killed before: {status.error.message}")
 
 
 def _why_unwanted(entry: Entry | None, *, declared: bool) -> str:

@@ -61,6 +61,9 @@ class SupervisorStatus(StrEnum):
 UNKILLABLE: Final = "UPH_STOP_UNKILLABLE"
 """The code of a fault that says: something survived SIGKILL."""
 
+DRIVER_FAILED: Final = "UPH_DRIVER_FAILED"
+"""The code of a fault that says: what was asked of a driver was not carried out."""
+
 ALIVE: Final = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 """States in which a process of the slot may exist."""
 

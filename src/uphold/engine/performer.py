@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from uphold.core import actions, events
 from uphold.core.specs import Kind, StopRule
-from uphold.core.statuses import Fault
+from uphold.core.statuses import DRIVER_FAILED, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -28,7 +28,7 @@ class Performer:
     def __init__(self, drivers: Mapping[Kind, Driver], report: Callable[[SlotFact], None]) -> None:
         self._drivers = drivers
         self._report = report
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], None] = {}
 
     def driver(self, spec: WorkerSpec | None) -> Driver:
         """Find who makes this kind of worker happen."""
@@ -88,7 +88,7 @@ class Performer:
                 await driver.start_all(launches)
         except Exception as error:  # noqa: BLE001 - the boundary to drivers: it becomes a fact
             for launch in launches:
-                fault = Fault(code="UPH_DRIVER_FAILED", message=f"the driver failed: {error!r}")
+                fault = Fault(code=DRIVER_FAILED, message=f"the driver failed: {error!r}")
                 self._report(
                     events.StartFailed(slot=launch.slot, generation=launch.generation, fault=fault)
                 )
@@ -99,10 +99,10 @@ class Performer:
         try:
             await operation
         except Exception as error:  # noqa: BLE001 - the boundary to drivers: it becomes a fact
-            fault = Fault(code="UPH_DRIVER_FAILED", message=f"the driver failed: {error!r}")
+            fault = Fault(code=DRIVER_FAILED, message=f"the driver failed: {error!r}")
             self._report(events.StopFailed(slot=slot, generation=generation, fault=fault))
 
     def _do(self, work: Coroutine[object, object, None], name: str) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._under_way[task] = None
+        task.add_done_callback(self._under_way.pop)

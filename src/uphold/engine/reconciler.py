@@ -148,7 +148,12 @@ class Reconciler:
                     return
             known = draft.observed()
             steps = plan(
-                declaration, known, now.mono, names=look_at, after=self._leaning(declaration, known)
+                declaration,
+                known,
+                now.mono,
+                # In order: the same facts lead to the same history, whatever a set's order is.
+                names=None if look_at is None else sorted(look_at),
+                after=self._leaning(declaration, known),
             )
             for action in steps.actions:
                 if isinstance(action, Start) and len(draft.launches) >= _MOST_STARTS:

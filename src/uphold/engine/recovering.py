@@ -28,6 +28,8 @@ class Recovered:
     observed: Observed
     overrides: Mapping[str, Override]
     traces: tuple[Trace, ...]
+    restated: tuple[SlotStatus, ...]
+    """Slots of which the books say what cannot be true any more."""
 
 
 def recover(
@@ -56,6 +58,9 @@ def recover(
             )
             for status in slots.values()
             if status.state in ALIVE and status.terms is not None
+        ),
+        restated=tuple(
+            status for slot, status in slots.items() if status.state is not memory.slots[slot].state
         ),
     )
 

@@ -149,6 +149,9 @@ class Supervisor:
             driver.subscribe(self._report)
         workers = self._config.current.settings.workers
         recovered = recover(memory, workers, self._world.companions, self._world.boot_id)
+        if recovered.restated:
+            # Else the next supervisor of this boot would look for what ended with the last boot.
+            await self._ledger.write(Batch(slots=recovered.restated))
         self._board.change(observed=recovered.observed)
         if only_to_stop:
             self._board.declare(as_recorded(recovered), ())
