@@ -1,4 +1,4 @@
-"""Modules that others import at once and the supervisor needs seldom or never (decision 0012).
+"""Modules that others import at once and the supervisor needs seldom or never (decision 0014).
 
 Each gets a stand-in with the few names that are touched while importing. Whoever touches
 another name gets the real module then, so nothing is missing; it only comes late.
