@@ -24,7 +24,7 @@ LATER: Final = "comes with a later version of uphold; this one supervises plain 
 _SHOWN: Final = 60
 _SUGGESTIONS: Final = 20
 """Guessing what was meant is slow, and nobody reads more guesses than this."""
-_COMPARISONS: Final = 10_000
+_COMPARISONS: Final = 4_000
 """Names that all guesses together may look at."""
 MOST_PROBLEMS: Final = 100
 """Reading ends after so many: nobody reads more, and hostile files are full of them."""

@@ -6,7 +6,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Final
 
-from uphold.config.documents import DEEPEST, Document, Unparsable
+from uphold.config.documents import Document, Unparsable
 from uphold.config.toml_positions import Positions
 
 if TYPE_CHECKING:
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 _AT: Final = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
 _TWICE: Final = ("Cannot overwrite a value", "Cannot declare", "Cannot mutate immutable")
+_MOST_PARTS: Final = 16
 # A key of many dotted parts costs the standard parser minutes (it copies all prefixes).
 _PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _ENDLESS_KEY: Final = re.compile(
-    r"(?:^[ \t]*+\[{0,2}+|[{,])[ \t]*+" + f"(?:{_PART}){{{DEEPEST}}}", re.MULTILINE
+    r"(?:^[ \t]*+\[{0,2}+|[{,])[ \t]*+" + f"(?:{_PART}){{{_MOST_PARTS}}}", re.MULTILINE
 )
 
 
@@ -37,7 +38,7 @@ def _refuse_endless_keys(text: str) -> None:
     match = _ENDLESS_KEY.search(text)
     if match:
         line = text.count("\n", 0, match.end()) + 1
-        raise Unparsable(line, f"a key has more than {DEEPEST} parts")
+        raise Unparsable(line, f"a key has more than {_MOST_PARTS} parts")
 
 
 def _explained(text: str, cause: ValueError) -> Unparsable:
