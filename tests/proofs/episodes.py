@@ -40,6 +40,8 @@ class Episodes:
 
     def reported(self, fact, status, now):
         """Hear of a fact before it is taken in: how long has its run been up?"""
+        if status is not None and getattr(fact, "generation", 0) < status.generation:
+            return
         if isinstance(fact, events.Started | events.Adopted):
             known = status is not None and status.identity == fact.identity
             self._up_since[fact.slot] = status.started_at if known else now

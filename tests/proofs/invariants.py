@@ -14,14 +14,18 @@ from uphold.core.actions import Wait
 from uphold.core.changes import restarting
 from uphold.core.events import Forgotten, Note, StartBegun
 from uphold.core.names import worker_of
+from uphold.core.overrides import after_absence
 from uphold.core.planning import plan
 from uphold.core.specs import Instant
 from uphold.core.statuses import ALIVE, RESTING, State
+from uphold.wire.overrides import decode_override
 
 PATIENCE = 2.5
 """Seconds for which something that should be done may stay undone, on a healthy machine."""
 ADOPTED_WITHIN = 5.0
-MOST_ALARMS = 12
+PROMPTLY = 0.5
+"""Seconds from a decision to its being asked of the driver, on a healthy disk."""
+MOST_ALARMS = 2
 SLOWEST_START = 70.0
 SLOWEST_LOOK = 35.0
 
@@ -97,6 +101,8 @@ class Eye:
         known = self._on_record(launch.slot)
         if known is None or (known.nonce, known.generation) != (launch.nonce, launch.generation):
             self.wrong(f"I2: the start of {launch.slot} was not on record before it was made")
+        else:
+            self._is_prompt("start", known)
 
     def ending(self, verb, slot, generation):
         self.trace(verb, slot, generation)
@@ -107,6 +113,14 @@ class Eye:
             )
         elif verb == "stop" and not self._justified(known):
             self.wrong(f"P15: nobody wanted the stop of {slot}: {known.why}")
+        elif verb == "stop":
+            self._is_prompt(verb, known)
+
+    def _is_prompt(self, verb, status):
+        """Check that what was decided is done: whoever else is slow keeps nobody waiting (I9)."""
+        waited = self._loop.time() - self._times.booted - status.since
+        if waited > PROMPTLY and self.is_calm:
+            self.wrong(f"I9: the {verb} of {status.slot} came {waited:.3f} s after it was decided")
 
     def told(self, fact):
         self.trace(type(fact).__name__, fact.slot, fact.generation)
@@ -174,7 +188,7 @@ class Eye:
         if life is None:
             return
         snapshot = life.supervisor._board._snapshot
-        if snapshot.version == 0:
+        if snapshot.declaration.version == 0:
             return  # it has not read its books yet
         if snapshot.declaration is not self._declaration:
             self._redeclared(snapshot.declaration)
@@ -188,6 +202,7 @@ class Eye:
         before, self._declaration = self._declaration, declaration
         self._declared.append((self._loop.time(), declaration))
         if before is None:
+            self._still_ordered(declaration)
             return
         self.trace("declared", declaration.version)
         for name, entry in declaration.workers.items():
@@ -196,6 +211,15 @@ class Eye:
             if order and (old is None or old.override.order != order):
                 if order not in self.disk.synced.audit:
                     self.wrong(f"P10: {order} took effect on {name} and is not in the audit")
+
+    def _still_ordered(self, declaration):
+        """Check that what people ordered holds under a new supervisor, as far as the file agrees."""
+        for name, text in self.disk.written.overrides.items():
+            entry = declaration.workers.get(name)
+            if entry is not None and entry.override != after_absence(
+                decode_override(text), entry.spec
+            ):
+                self.wrong(f"ruling 44: orders for {name} were forgotten: {text}")
 
     def _believed(self, slots):
         before, self._observed = self._observed, slots

@@ -31,6 +31,8 @@ class Weather:
         """Chance that a start is slow."""
         self.driver_bad = 0.0
         """Chance that a call of the driver raises."""
+        self.echoes = 0.0
+        """Chance that a fact is told once more, when its run is long over."""
         self.sees_exits = True
         """The exits of adopted processes can be known."""
         self._rng = rng
@@ -39,7 +41,7 @@ class Weather:
     def clear(self):
         """Let everything be well."""
         self.disk_full = False
-        self.disk_slow = self.driver_slow = self.driver_bad = 0.0
+        self.disk_slow = self.driver_slow = self.driver_bad = self.echoes = 0.0
 
     def disk_delay(self):
         if self.disk_full:

@@ -67,7 +67,7 @@ def temper(rng, kinds):
     """Draw how the processes of one worker behave."""
     some = lambda kind, chance: chance if kind in kinds and rng.random() < 0.5 else 0.0  # noqa: E731
     return Temper(
-        life=rng.choice((None, None, None, None, None, None, 600.0, 90.0, 20.0, 2.0)),
+        life=rng.choice((None,) * 8 + (900.0, 200.0, 60.0, 10.0)),
         codes=rng.choice(((1,), (0, 1), (0,), (3, -11), (-9, 0))),
         early=some("early", rng.choice((0.1, 0.5))),
         missing=some("missing", 0.1),

@@ -138,6 +138,16 @@ class Runs:
         if not self.dead:
             self._eye.told(fact)
             self._facts.tell(fact)
+            if self._weather.echoes and self._rng.random() < self._weather.echoes:
+                later = self._rng.expovariate(1.0 / 5.0)
+                self._machine.loop.call_later(later, self._echo, fact)
+
+    def _echo(self, fact):
+        """Tell a fact again if the slot has had a newer run since: that must change nothing."""
+        run = self._runs.get(fact.slot)
+        if not self.dead and run is not None and run.generation > fact.generation:
+            self._eye.trace("echo", fact.slot, fact.generation)
+            self._facts.tell(fact)
 
     def _write(self, launch, identity):
         self._machine.records[launch.slot] = Record(

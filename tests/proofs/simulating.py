@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from proofs.invariants import Eye
@@ -51,6 +52,7 @@ KINDS = (
     "stuck",
     "leaves",
     "unseen",
+    "echoes",
     "essential",
     "companion",
 )
@@ -75,6 +77,7 @@ class World:
         self.disk = Disk()
         self.weather = Weather(self.rng, self.eye)
         self.weather.sees_exits = self._chance.random() < 0.5
+        self.weather.echoes = 0.2 if "echoes" in self.kinds else 0.0
         self.eye.machine, self.eye.disk = self.machine, self.disk
         self.companions = (PUMP,) if "companion" in self.kinds else ()
         self.orders_are_given = True
@@ -97,7 +100,8 @@ class World:
             self.eye.wrong(str(error))
         finally:
             self.loop.after_round = None
-            self.loop.run_until_complete(end_all(self.loop))
+            with suppress(StandstillError):
+                self.loop.run_until_complete(end_all(self.loop))
             asyncio.set_event_loop(None)
             self.loop.close()
 
@@ -107,7 +111,7 @@ class World:
         if "jumps" in self.kinds:
             self.loop.call_later(1.0, self._jump)
         while self.loop.time() < CALM_AFTER and not self.eye.violations:
-            await asyncio.sleep(self._chance.expovariate(1.0 / 70.0))
+            await asyncio.sleep(self._chance.expovariate(1.0 / 100.0))
             if self.life.ended:
                 await self.life.bury()
                 await self.rise_later()
@@ -157,12 +161,14 @@ class World:
         await self.life.begin()
         for number in range(3):
             client = Client(self, number)
-            work = client.run(self.life, self._chance.choice((50.0, 120.0, 400.0)))
+            work = client.run(self.life, self._chance.choice((90.0, 200.0, 500.0)))
             self.loop.create_task(work, name=f"client {number}")
 
     async def rise_later(self):
         if self._chance.random() < 0.6:
             await asyncio.sleep(self._chance.expovariate(1.0 / 20.0))
+        if "edits" in self.kinds and self._chance.random() < 0.3:
+            self.editor.edit()
         await self.rise()
 
     async def kill(self):
