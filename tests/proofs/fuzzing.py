@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import resource
 import time
 import traceback
 from pathlib import Path
@@ -21,6 +22,7 @@ from proofs.mutating import mutated
 from proofs.proving import Verdict, main
 
 CORPUS = Path(__file__).parent / "corpus"
+MOST_MEMORY = 4 << 30
 MOST = 20
 """Different violations after which the rest is not looked for."""
 
@@ -93,4 +95,6 @@ def frames(count, seed, folder, most=None):
 PROOFS = {"config": config, "state": state, "slots": slots, "frames": frames}
 
 if __name__ == "__main__":
+    # An input that takes all memory must be told, not end us without a word.
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     main(PROOFS)

@@ -21,6 +21,15 @@ def test_nothing_ordered_needs_no_row():
     assert encode_override(PLAIN) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"held": "maybe"}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"held": "maybe"}', "\x00", "\ud800", '{"said":' * 5000]
+)
 def test_a_row_that_cannot_be_read_holds_nothing_back(text):
     assert decode_override(text) == PLAIN
+
+
+@pytest.mark.accepts("T18")
+@pytest.mark.parametrize("replicas", [-1, 1001, 10**9, 10**30])
+def test_a_number_of_slots_that_nobody_could_have_ordered_is_left_out_alone(replicas):
+    read = decode_override(f'{{"replicas": {replicas}, "quarantined": true}}')
+    assert read == Override(quarantined=True)

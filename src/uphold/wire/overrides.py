@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
+from uphold.core.declaring import MOST_REPLICAS
 from uphold.core.overrides import PLAIN, Override
 
 
@@ -13,8 +16,15 @@ def encode_override(override: Override) -> str | None:
 
 
 def decode_override(text: str) -> Override:
-    """Read an override; one that cannot be read holds nothing back and is forgotten."""
+    """Read an override; one that cannot be read holds nothing back and is forgotten.
+
+    A number of slots that nobody could have ordered is left out alone: naming them all would
+    take the memory of the machine, and what else was ordered still holds.
+    """
     try:
-        return msgspec.json.decode(text.encode(), type=Override)
-    except msgspec.MsgspecError:
+        override = msgspec.json.decode(text.encode(), type=Override)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return PLAIN
+    if override.replicas is not None and not 0 <= override.replicas <= MOST_REPLICAS:
+        return replace(override, replicas=None)
+    return override
