@@ -148,6 +148,18 @@ class Supervision(RuleBasedStateMachine):
         self.specs[name] = edited(self.specs.get(name, spec_of(name)), key, number)
         self.declare()
 
+    @rule(
+        name=names, verb=st.sampled_from([*(v for v in SAYS if SAYS[v].keys() & {*KEYS}), "scale"])
+    )
+    def change_mind(self, name, verb):
+        """Order something, let the file say otherwise about the same key, and take that back."""
+        self.order(verb, name, 2)
+        key = "replicas" if verb == "scale" else next(iter(SAYS[verb]))
+        for _ in range(2):
+            spec = self.specs.get(name, spec_of(name))
+            others = [n for n, value in enumerate(EDITS[key]) if value != getattr(spec, key)]
+            self.edit(name, key, others[0])
+
     @rule(name=names)
     def remove(self, name):
         if self.specs.pop(name, None) is not None:

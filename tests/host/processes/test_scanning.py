@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -158,3 +159,29 @@ def test_a_lock_is_held_by_whoever_holds_it_and_not_by_whoever_has_the_file_open
         process.wait()
     assert lock_holders(path) == []
     assert lock_holders(tmp_path / "missing") == []
+
+
+FORKER = """
+import fcntl, os, sys
+from uphold.host.processes.scanning import lock_holders
+lock = os.open(sys.argv[1], os.O_RDONLY | os.O_CREAT)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.set_inheritable(lock, True)
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    os.read(reader, 1)
+    os.execlp("sleep", "sleep", "1000")
+before = lock_holders(sys.argv[1])
+os.write(writer, b"1")
+while not (after := lock_holders(sys.argv[1])): pass
+os.kill(child, 9)
+print(before == [], after == [child])
+"""
+
+
+@pytest.mark.accepts("P5", "P7")
+def test_a_child_of_ours_that_does_not_run_its_program_yet_holds_nothing(tmp_path):
+    """It has copies of the locks of other slots, and would be ended as a left-over of theirs."""
+    command = [sys.executable, "-c", FORKER, str(tmp_path / "lock")]
+    assert subprocess.check_output(command, text=True).split() == ["True", "True"]

@@ -144,12 +144,23 @@ def take_snapshot() -> Snapshot:
 
 
 def lock_holders(lock: str | Path) -> list[int]:
-    """Find who holds a lock by what /proc says of each open descriptor. Blocks."""
+    """Find who holds a lock by what /proc says of each open descriptor. Blocks.
+
+    A child of ours that does not run its own program yet has copies of all our descriptors,
+    those of other slots included; it is on its way to letting go of them, and no holder.
+    """
     try:
         wanted = os.stat(lock)  # noqa: PTH116 - a name is all there is
     except OSError:
         return []
-    return [pid for pid in _numbers("/proc") if pid != os.getpid() and _holds(pid, wanted)]
+    return [
+        pid
+        for pid in _numbers("/proc")
+        if pid != os.getpid()
+        and _holds(pid, wanted)
+        and _runs_its_own_program(pid)
+        and _holds(pid, wanted)  # now that nothing more goes away by itself
+    ]
 
 
 async def in_thread(work: Callable[[], Answer]) -> Answer:
@@ -207,6 +218,12 @@ def _holds(pid: int, wanted: os.stat_result) -> bool:
         if same and b"FLOCK" in read_proc(f"/proc/{pid}/fdinfo/{number}"):
             return True
     return False
+
+
+def _runs_its_own_program(pid: int) -> bool:
+    # Empty in the middle of an exec, before copies of descriptors are closed.
+    words = read_proc(f"/proc/{pid}/cmdline")
+    return words not in (b"", read_proc("/proc/self/cmdline"))
 
 
 def _numbers(folder: str) -> list[int]:
