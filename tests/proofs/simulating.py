@@ -27,6 +27,8 @@ from uphold.testing.stages import FakeConfig
 HOUR = 3600.0
 CALM_AFTER = 3100.0
 """From here on nothing goes wrong any more, and everything must come to rest."""
+REST = 400.0
+"""Longer than the longest back-off, and than the slowest start."""
 SWEEPS_EVERY = 43.7
 TWINS = 20
 """Every how many seeds it is tried whether jumps of the wall clock have any effect."""
@@ -111,7 +113,8 @@ class World:
         if "jumps" in self.kinds:
             self.loop.call_later(1.0, self._jump)
         while self.loop.time() < CALM_AFTER and not self.eye.violations:
-            await asyncio.sleep(self._chance.expovariate(1.0 / 100.0))
+            pause = self._chance.expovariate(1.0 / 100.0)
+            await asyncio.sleep(min(pause, CALM_AFTER - self.loop.time()))
             if self.life.ended:
                 await self.life.bury()
                 await self.rise_later()
@@ -129,7 +132,8 @@ class World:
             await self.rise()
         if self.life.supervisor.snapshot().declaration.paused:
             await self.order(orders.ResumeSupervisor())
-        await asyncio.sleep(HOUR - self.loop.time())
+        # The last trouble may have lasted into the calm.
+        await asyncio.sleep(max(REST, HOUR - self.loop.time()))
         life = self.life
         if life.supervisor.snapshot().declaration.closing is None:
             check_settled(self)
