@@ -14,7 +14,7 @@ CANARY = "canary-5f1d0c77-do-not-show"
 """A secret every site has in its configuration; no output may ever show it (T24)."""
 
 
-def eventually(check, seconds=20.0, what=""):
+def eventually(check, seconds=60.0, what=""):
     """Poll until `check` gives something true; its last answer otherwise fails the test."""
     deadline = time.monotonic() + seconds
     while True:
@@ -69,7 +69,7 @@ class Site:
             lines += [f"{key} = {_toml(value)}" for key, value in keys.items()]
         self.write("\n".join(lines) + "\n")
 
-    def run(self, *words: str, timeout: float = 60.0, env: dict | None = None) -> Answer:
+    def run(self, *words: str, timeout: float = 100.0, env: dict | None = None) -> Answer:
         done = subprocess.run(
             [self.python, "-m", "uphold", "-c", str(self.config), *words],
             cwd=self.folder,
@@ -83,7 +83,7 @@ class Site:
         self.outputs += [done.stdout, done.stderr]
         return Answer(done)
 
-    def ok(self, *words: str, timeout: float = 60.0) -> Answer:
+    def ok(self, *words: str, timeout: float = 100.0) -> Answer:
         answer = self.run(*words, timeout=timeout)
         assert answer.code == 0, f"uphold {' '.join(words)}: {answer}"
         return answer
@@ -94,7 +94,7 @@ class Site:
     def worker(self, slot: str) -> dict:
         return {row["slot"]: row for row in self.status()["workers"]}[slot]
 
-    def until(self, slot: str, seconds: float = 20.0, **wanted) -> dict:
+    def until(self, slot: str, seconds: float = 60.0, **wanted) -> dict:
         """Wait until a worker's row has these values."""
 
         def look():
