@@ -12,10 +12,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.accepts("T01", "P1", "P2", "P5", "P6", "P7", "P9")
-def test_a_thousand_kills_leave_nothing_twice_nothing_lost_and_nobody_disturbed(tmp_path):
-    verdict = crashing.warm(1_000, secrets.randbelow(2**31), tmp_path)
+@pytest.mark.parametrize("_part", range(4))  # they mostly wait, so they may wait side by side
+def test_a_thousand_kills_leave_nothing_twice_nothing_lost_and_nobody_disturbed(tmp_path, _part):
+    verdict = crashing.warm(250, secrets.randbelow(2**31), tmp_path)
     assert verdict.violations == ()
-    assert verdict.count == 1_000
+    assert verdict.count == 250
 
 
 @pytest.mark.accepts("T01", "P1", "P2", "P5", "P6", "P9")
