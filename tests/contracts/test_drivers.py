@@ -104,12 +104,14 @@ def ignores(pid, number):
     return False
 
 
+@pytest.mark.accepts("M-29")
 class TestFakeDriver(DriverContract):
     @pytest.fixture
     def bench(self):
         return FakeBench()
 
 
+@pytest.mark.accepts("M-29")
 class TestProcessDriver(DriverContract):
     @pytest.fixture
     def bench(self, tmp_path):
