@@ -7,7 +7,7 @@ import pytest
 from proofs.fuzzing import PROOFS, corpus, fuzz
 from uphold.errors import UpholdError
 
-FRESH = {"config": 2500, "state": 300, "slots": 1000, "frames": 400}
+FRESH = {"config": 1000, "state": 80, "slots": 400, "frames": 200}
 
 
 @pytest.mark.slow
