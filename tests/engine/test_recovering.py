@@ -13,6 +13,7 @@ from uphold.core.statuses import Admin, State
 from uphold.engine.supervisor import Supervisor
 from uphold.ports.drivers import Trace
 from uphold.ports.journals import Batch
+from uphold.testing.journals import MemoryJournal
 from uphold.testing.stages import FakeConfig, Stage
 from uphold.wire.overrides import decode_override
 
@@ -203,5 +204,39 @@ def test_what_ended_with_the_machine_is_on_record_as_stopped_and_is_no_failure()
             await stage.supervisor.abandon()
             journal = journal.after_kill()
             assert journal.recall().slots["web"].state is State.STOPPED
+
+    asyncio.run(go())
+
+
+@pytest.mark.accepts("P2", "P5", "P9")
+def test_a_report_about_a_run_that_the_books_had_lost_is_not_taken_for_one_about_the_next():
+    async def go():
+        stage = await Stage(WEB).start()
+        await stage.crash()
+        trace = Trace(slot="web", generation=9, nonce="lost", identity=None, spec=WEB)
+
+        async def strays(known):
+            return [trace]
+
+        async def adopt_later(traces):  # what is left of it takes a while to end
+            stage.clock.alarm(stage.clock.now().mono + 1, lambda: stage.driver._tell_gone("web"))
+            stage.driver._generations["web"] = 9
+
+        stage.driver.world.alive.clear()
+        stage.driver.hang_start("web")
+        stage.driver.adopt = adopt_later
+        empty = MemoryJournal()
+        world = replace(stage.supervisor._world, journal=empty, strays=strays)
+        stage.supervisor = Supervisor(stage.config, world)
+        await stage.start()
+        before = stage.status("web")
+        await stage.clock.advance(2)
+        assert (before.state, before.generation) == (State.STARTING, 10)
+        assert stage.status("web") == before
+        stage.driver.release_start("web")
+        await stage.clock.settle()
+        assert stage.status("web").state is State.RUNNING
+        assert stage.status("web").failures == 0
+        await stage.supervisor.abandon()
 
     asyncio.run(go())

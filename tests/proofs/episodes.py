@@ -45,6 +45,7 @@ class Episodes:
         if isinstance(fact, events.Started | events.Adopted):
             known = status is not None and status.identity == fact.identity
             self._up_since[fact.slot] = status.started_at if known else now
+            self._since.pop(fact.slot, None)
         elif isinstance(fact, events.StartFailed):
             if fact.slot not in self._up_since:  # else it runs, whatever its driver says
                 self._since.setdefault(fact.slot, now)

@@ -236,7 +236,8 @@ class Eye:
             if old is not None and status.generation < old.generation:
                 self.wrong(f"I5: the generation of {slot} fell: {old.generation} {brief(status)}")
             if status.state in RESTING and self.machine.living(slot):
-                if old is None or old.state in ALIVE:
+                # What the books had lost is a number only, until it has been looked for.
+                if (old is None and self.life.up) or (old is not None and old.state in ALIVE):
                     self.wrong(f"I3: {slot} is said to be {status.state}, and lives")
 
     def _recalled(self, status):

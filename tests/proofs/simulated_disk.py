@@ -97,6 +97,11 @@ class Disk:
             self.synced.put(batch, boot_id)
         self._unsynced.clear()
 
+    def lose_books(self):
+        """Begin with an empty journal."""
+        self.written, self.synced = Shelf(), Shelf()
+        self._unsynced.clear()
+
     def lose_power(self):
         """Keep what was synced; unless the journal had been closed, numbers skip ahead."""
         self.written = self.synced.copy()

@@ -105,6 +105,7 @@ class Life:
                 log=Noted(world.eye),
                 boot_id=world.machine.boot_id,
                 companions=world.companions,
+                remembered=world.remembered,
                 strays=self.driver.find_strays,
             ),
         )

@@ -55,6 +55,7 @@ KINDS = (
     "leaves",
     "unseen",
     "echoes",
+    "lost_books",
     "essential",
     "companion",
 )
@@ -83,6 +84,8 @@ class World:
         self.eye.machine, self.eye.disk = self.machine, self.disk
         self.companions = (PUMP,) if "companion" in self.kinds else ()
         self.orders_are_given = True
+        self.remembered = None
+        """What people ordered, as it is known beside the journal when that was lost."""
         self.accepted = {}
         self.refused = {}
         first = specs(self._chance, self.kinds)
@@ -177,7 +180,17 @@ class World:
 
     async def kill(self):
         await self.life.die()
+        if "lost_books" in self.kinds and self._chance.random() < 0.3:
+            self._lose_books()
         await self.rise_later()
+
+    def _lose_books(self):
+        """Let the journal be found damaged: it is set aside, and the next one begins empty."""
+        self.eye.trace("books lost")
+        self.remembered = dict(self.disk.written.overrides)
+        self.disk.lose_books()
+        self.accepted.clear()
+        self.refused.clear()
 
     async def cut_power(self):
         await self.life.die()

@@ -82,6 +82,16 @@ def without_numbers(text: str) -> str | None:
     return encode_override(override)
 
 
+def numbered(observed: Observed, strays: Iterable[Trace]) -> tuple[SlotStatus, ...]:
+    """Count on from runs that the books had lost: the next one must have a higher number."""
+    found = []
+    for stray in strays:
+        status = observed.slots.get(stray.slot) or SlotStatus(slot=stray.slot)
+        if status.generation < stray.generation:
+            found.append(replace(status, generation=stray.generation))
+    return tuple(found)
+
+
 def forgivable(observed: Observed) -> Iterator[SlotStatus]:
     """Find the slots whose failures keep them down. Any other start counts anew by itself."""
     for status in observed.slots.values():

@@ -32,6 +32,7 @@ from uphold.engine.recovering import (
     Recovered,
     as_recorded,
     forgivable,
+    numbered,
     recover,
     with_overrides,
     without_numbers,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from uphold.core.events import Event, SlotFact
     from uphold.core.orders import Order
     from uphold.core.specs import WorkerSpec
+    from uphold.core.statuses import SlotStatus
     from uphold.engine.snapshots import Snapshot
     from uphold.ports.clocks import Clock
     from uphold.ports.configs import ConfigSource, Revision
@@ -149,10 +151,9 @@ class Supervisor:
             driver.subscribe(self._report)
         workers = self._config.current.settings.workers
         recovered = recover(memory, workers, self._world.companions, self._world.boot_id)
-        if recovered.restated:
-            # Else the next supervisor of this boot would look for what ended with the last boot.
-            await self._ledger.write(Batch(slots=recovered.restated))
         self._board.change(observed=recovered.observed)
+        # Else the next supervisor of this boot would look for what ended with the last boot.
+        await self._restate(recovered.restated)
         if only_to_stop:
             self._board.declare(as_recorded(recovered), ())
         else:
@@ -295,12 +296,19 @@ class Supervisor:
         # Also among slots believed to be at rest: on a full disk the books fall behind.
         known = tuple(trace.slot for trace in traces)
         strays = () if find_strays is None else await find_strays(known)
+        await self._restate(numbered(self._board.snapshot.observed, strays))
         by_driver: dict[int, tuple[Driver, list[Trace]]] = {}
         for trace in (*traces, *strays):
             driver = self._performer.driver(trace.spec)
             by_driver.setdefault(id(driver), (driver, []))[1].append(trace)
         for driver, group in by_driver.values():
             await driver.adopt(group)
+
+    async def _restate(self, slots: tuple[SlotStatus, ...]) -> None:
+        """Put right what the books say, before anything happens."""
+        if slots:
+            await self._ledger.write(Batch(slots=slots))
+            self._board.change(observed=self._board.snapshot.observed.with_changes(slots, ()))
 
     def _report(self, fact: SlotFact) -> None:
         self._reconciler.report(fact)
