@@ -348,6 +348,16 @@ def test_what_a_process_leaves_behind_is_ended_before_anything_else():
     assert gone.exit == FAILED
 
 
+@pytest.mark.accepts("P8")
+def test_left_overs_that_take_long_to_end_make_a_short_run_no_longer():
+    before = slot(State.RUNNING, failures=4, started_at=Instant(999.0))
+    left = known(before, replace(EXITED, left_overs=True))
+    gone = known(left, GONE, Moment(mono=Instant(2000.0), wall=NOW.wall + 1000.0))
+    assert gone.failures == 5
+    assert gone.since == 2000.0, "the delay begins when all is gone"
+    assert gone.why == "exited with code 1 after 1.0 s"
+
+
 def test_an_exit_during_a_stop_is_noted_and_the_stop_goes_on_until_all_is_gone():
     before = slot(State.STOPPING, stop_asked=True, failures=3)
     noted = known(before, EXITED)

@@ -112,7 +112,8 @@ async def virtual(count, chance):
     return [
         *await for_ever(specs, chance),
         *await after_a_stable_run(specs[0]),
-        *await with_left_overs(specs[0]),
+        *await with_left_overs(specs[0], 7.0),
+        *await with_left_overs(specs[0], 90.0),
         *await stopped_slowly(specs[0]),
         *await without_end(specs[0]),
     ]
@@ -167,13 +168,16 @@ async def after_a_stable_run(spec):
     return [f"after a stable run {each}" for each in sequence(spec.name, starts)]
 
 
-async def with_left_overs(spec):
-    """Leave something behind that takes 7 s to end: only then does the delay begin."""
-    stage = await staged(spec, linger=7.0).start()
+async def with_left_overs(spec, linger):
+    """Leave something behind that takes a while to end: only then does the delay begin.
+
+    However long that takes, the run itself was a short one.
+    """
+    stage = await staged(spec, linger=linger).start()
     await stage.clock.advance(HOURS)
     await stage.supervisor.abandon()
     starts = stage.driver.starts[spec.name]
-    return [f"with left-overs {each}" for each in sequence(spec.name, starts, more=7.0)]
+    return [f"with left-overs {each}" for each in sequence(spec.name, starts, more=linger)]
 
 
 async def stopped_slowly(spec):

@@ -16,6 +16,7 @@ from uphold.core.altering import alter
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
 from uphold.core.restarts import comes_back, failures_after, succeeded
+from uphold.core.specs import Instant
 from uphold.core.statuses import (
     ALIVE,
     RESTING,
@@ -232,7 +233,7 @@ def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> Changes:
     if fact.left_overs:
         why = "its main process ended; what it left behind is being ended"
         return {**ended, "state": State.STOPPING, "killed": True, "why": why}
-    return {**ended, **_ended(status, fact.exit, at)}
+    return {**ended, **_ended(status, fact.exit, at.mono)}
 
 
 def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> Changes:
@@ -252,12 +253,14 @@ def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> Changes:
             "error": None,
             "failures": 0,
         }
-    return {"exit": end, **_ended(status, end, at)}
+    # The run was over when its main process ended: what that left behind makes it no longer.
+    over = status.since if status.state is State.STOPPING else at.mono
+    return {"exit": end, **_ended(status, end, over)}
 
 
-def _ended(status: SlotStatus, end: Exit, at: Moment) -> Changes:
+def _ended(status: SlotStatus, end: Exit, at: Instant) -> Changes:
     terms = status.terms
-    lasted = max(0.0, at.mono - status.started_at) if status.identity is not None else 0.0
+    lasted = max(0.0, at - status.started_at) if status.identity is not None else 0.0
     text = f"{describe_exit(end)} after {duration_text(lasted)}"
     well = terms is not None and succeeded(end, terms)
     error = None if well else Fault(code="UPH_WORKER_EXITED", message=text)
@@ -265,7 +268,7 @@ def _ended(status: SlotStatus, end: Exit, at: Moment) -> Changes:
         return {"state": State.EXITED, "identity": None, "error": error, "why": text}
     return {
         "state": State.BACKOFF,
-        "failures": failures_after(status, at.mono, terms),
+        "failures": failures_after(status, at, terms),
         "identity": None,
         "error": error,
         "why": text,
