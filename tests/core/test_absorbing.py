@@ -17,6 +17,7 @@ from uphold.core.statuses import (
     UNKILLABLE,
     Exit,
     Fault,
+    Health,
     Identity,
     SlotStatus,
     State,
@@ -74,6 +75,10 @@ def every_fact(generation: int) -> list[events.SlotFact]:
         STOP_BEGUN,
         KILL_BEGUN,
         STOP_FAILED,
+        events.Ready(slot="web", generation=3),
+        events.Sickened(slot="web", generation=3, health=Health.DEGRADED, why="slow"),
+        events.Condemned(slot="web", generation=3, code="UPH_WORKER_UNHEALTHY", why="hangs"),
+        events.Recovered(slot="web", generation=3, why="answers"),
     ]
     return [
         *(replace(fact, generation=generation) for fact in about_a_run),
@@ -83,6 +88,7 @@ def every_fact(generation: int) -> list[events.SlotFact]:
         events.Forgotten(slot="web"),
         events.Pardoned(slot="web"),
         events.Amended(slot="web", terms=web),
+        events.AbortBegun(slot="web", generation=generation, why="hangs"),
     ]
 
 

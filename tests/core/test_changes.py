@@ -10,10 +10,12 @@ from uphold.core.declaring import Entry
 from uphold.core.overrides import Override, file_says
 from uphold.core.specs import (
     Backoff,
+    Heartbeat,
     Kind,
     Limits,
     Logs,
     Need,
+    Probe,
     RestartPolicy,
     StopRule,
     WorkerSpec,
@@ -48,6 +50,9 @@ OTHER: dict[str, object] = {
     "success_exit_codes": (0, 2),
     "stop": StopRule(grace=5.0),
     "depends_on": (("db", Need.STARTED),),
+    "ready": Probe(way="tcp", target="127.0.0.1:1"),
+    "live": Probe(way="exec", command=("true",)),
+    "heartbeat": Heartbeat(stale_after=5.0),
     "limits": Limits(nofile=64),
     "containment": "group",
     "logs": Logs(keep=9),

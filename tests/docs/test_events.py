@@ -11,7 +11,7 @@ from docs.papers import modules, page, table_rows
 from uphold.core import events
 from uphold.core.events import Event, Note, Recorded, SlotFact, StateChanged
 from uphold.core.specs import WorkerSpec
-from uphold.core.statuses import Exit, Fault, Identity, State
+from uphold.core.statuses import Exit, Fault, Health, Identity, State
 from uphold.wire.envelopes import envelope
 
 EMITTING = ("core", "engine", "daemon", "drivers")
@@ -99,6 +99,8 @@ def samples() -> list[Event]:
         "fault": fault,
         "exit": end,
         "proof": "p",
+        "health": Health.DEGRADED,
+        "code": "UPH_X",
         "before": State.STOPPED,
         "after": State.STARTING,
     }

@@ -7,7 +7,7 @@ import pytest
 from uphold.core import events as facts
 from uphold.core.events import Note, Recorded, SlotFact, StateChanged
 from uphold.core.specs import WorkerSpec
-from uphold.core.statuses import Exit, Fault, Identity, State
+from uphold.core.statuses import Exit, Fault, Health, Identity, State
 from uphold.wire.codecs import encode
 from uphold.wire.envelopes import envelope, severity
 
@@ -58,6 +58,19 @@ CASES = [
     (facts.Forgotten(slot="api.2"), "worker.forgotten", {"slot": "api.2"}),
     (facts.Pardoned(slot="api.2"), "worker.reset", {"slot": "api.2"}),
     (facts.Amended(slot="api.2", terms=SPEC), "worker.amended", {"slot": "api.2"}),
+    (facts.Ready(**SLOT, why="w"), "worker.ready", {**SLOT, "why": "w"}),
+    (facts.Recovered(**SLOT, why="w"), "worker.recovered", {**SLOT, "why": "w"}),
+    (facts.AbortBegun(**SLOT, why="w"), "worker.aborting", {**SLOT, "why": "w"}),
+    (
+        facts.Sickened(**SLOT, health=Health.DEGRADED, why="w"),
+        "worker.degraded",
+        {**SLOT, "health": "degraded", "why": "w"},
+    ),
+    (
+        facts.Condemned(**SLOT, code="UPH_X", why="w"),
+        "worker.unhealthy",
+        {**SLOT, "error": {"code": "UPH_X", "message": "w"}, "why": "w"},
+    ),
     (
         StateChanged(slot="api.2", before=State.RUNNING, after=State.BACKOFF, why="w"),
         "worker.state_changed",

@@ -20,6 +20,7 @@ from uphold.config.kinds import (
     Umask,
     Whole,
 )
+from uphold.config.probes import HEARTBEAT, LIVE, READY
 from uphold.config.shapes import Command, ExitCodes, Key, Needs, PassedNames, Table, TextTable
 from uphold.core.specs import Backoff, Limits, Logs, RestartPolicy, StopRule
 
@@ -113,6 +114,9 @@ WORKER: Final = Table(
         Key("success_exit_codes", ExitCodes(), [0], "Exit codes that are no failure."),
         Key("stop", STOP, {}, "How it is ended."),
         Key("depends_on", Needs(), {}, "Workers that must have started first."),
+        Key("ready", READY, None, "How it is found out that it is up."),
+        Key("live", LIVE, None, "How it is found out that it still works."),
+        Key("heartbeat", HEARTBEAT, None, "How it shows by itself that it works."),
         Key("limits", LIMITS, {}, "Resource limits."),
         Key(
             "containment",
@@ -123,7 +127,7 @@ WORKER: Final = Table(
         Key("logs", LOGS, {}, "Where its output goes and how much is kept."),
         Key("labels", TextTable(), {}, "Free notes for people and programs."),
     ),
-    later=frozenset({"ready", "live", "heartbeat", "schedule", "python", "mcp", "remote"}),
+    later=frozenset({"schedule", "python", "mcp", "remote"}),
     meant={
         "cmd": "command",
         "exec": "command",
@@ -149,6 +153,11 @@ WORKER: Final = Table(
         "keep": "logs.keep",
         "log": "logs",
         "after": "depends_on",
+        "healthcheck": "live",
+        "health_check": "live",
+        "liveness_probe": "live",
+        "readiness_probe": "ready",
+        "watchdog": "heartbeat.stale_after",
     },
 )
 

@@ -17,6 +17,7 @@ from uphold.config import keys
 from uphold.config.files import NotRead
 from uphold.config.linking import check_links
 from uphold.config.places import Enough, Place, Report, shown
+from uphold.config.probes import check_probe, over_defaults
 from uphold.config.secrecy import Secrets
 from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _TOGETHER: Final = frozenset({"command", "working_dir", "environment", "env_file", "depends_on"})
 """Keys that are resolved together with others, or in a way of their own."""
+_PROBES: Final = frozenset({"ready", "live"})
+_COMMANDS: Final = {"stop": "command", "ready": "exec", "live": "exec"}
+"""Tables with a command in them, and what it is called there."""
 _MOST_REPEATED: Final = 200_000
 """How many values [defaults] and env_files may add to those written out."""
 _OUR_LOGS: Final = frozenset({"runtime", "supervisor"})
@@ -78,9 +82,9 @@ class Resolver:
         supervisor.pop("home", None)  # `finding` tells the home; it is no matter of the engine
         self._defaults = self._table(keys.WORKER, tables, "defaults")
         self._given = tables.get("defaults") or {}
-        if "stop" in self._defaults:
-            stop = self._with_words("stop", self._defaults["stop"], self._default_place())
-            self._defaults["stop"] = stop
+        for key in {*_COMMANDS, "heartbeat"} & self._defaults.keys():
+            words = self._with_words(key, self._defaults[key], self._default_place())
+            self._defaults[key] = words
         workers = self._workers(tables.get("workers"))
         check_links(workers, self._report, self._root)
         return Settings(
@@ -167,19 +171,22 @@ class Resolver:
         kind = keys.WORKER.by_name[key]
         if isinstance(kind, Table):
             value = self._with_words(key, value, place)
-            return self._built(key, kind, {**dict(below), **value}, place)
+            return self._built(key, kind, over_defaults(dict(below), value), place)
         if isinstance(value, dict):
             return self._over(self._default(key) if below else (), value)
         return self._share(value)
 
     def _with_words(self, key: str, value: dict[str, Any], place: Place) -> dict[str, Any]:
-        """Split the command that ends a worker, if it is text."""
-        command = value.get("command")
-        if key != "stop" or not command:
+        """Split the command that ends or asks a worker, if it is text; make its file absolute."""
+        if key == "heartbeat" and "file" in value:
+            return {**value, "file": self._path(value["file"])}
+        inner = _COMMANDS.get(key, "")
+        command = value.get(inner)
+        if not command:
             return value
         if isinstance(command, str):
-            command = self._split(command, place.inside(key).inside("command"))
-        return {**value, "command": self._noted(command)}
+            command = self._split(command, place.inside(key).inside(inner))
+        return {**value, inner: self._noted(command)}
 
     def _noted(self, command: tuple[str, ...]) -> tuple[str, ...]:
         """Share the words of a command and look for secrets in them, once for each command."""
@@ -192,6 +199,8 @@ class Resolver:
     def _built(self, key: str, table: Table, value: dict[str, Any], place: Place) -> Any:
         if key == "backoff" and value.get("base", 1.0) > value.get("max", 300.0):
             place.inside(key).wrong("cannot have a base longer than its max")
+        if key in _PROBES:
+            check_probe(value, place.inside(key))
         # Words by their identity, which is as good once they are shared, and they may be many.
         parts = ((name, id(v) if isinstance(v, tuple) else v) for name, v in value.items())
         mark = (key, *parts)

@@ -174,14 +174,14 @@ class Needs:
         return tuple((found, Need.STARTED) for found in dict.fromkeys(names))
 
     def _need(self, value: object, place: Place) -> object:
-        if value == Need.STARTED:
-            return Need.STARTED
-        if value in (Need.HEALTHY, Need.COMPLETED):
-            return place.later(f" = '{value}'")
-        return value if value is UNREAD else place.must("'started'", value)
+        if isinstance(value, str) and value in tuple(Need):
+            return Need(value)
+        if value is UNREAD:
+            return value
+        return place.must("'started', 'healthy' or 'completed'", value)
 
     def schema(self) -> dict[str, Any]:
-        need = {"enum": [Need.STARTED.value]}
+        need = {"enum": [need.value for need in Need]}
         return {
             "anyOf": [
                 {"type": "object", "additionalProperties": {"anyOf": [need, VARIABLE_SCHEMA]}},

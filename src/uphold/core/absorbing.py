@@ -16,7 +16,7 @@ from uphold.core.altering import alter
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
 from uphold.core.restarts import comes_back, failures_after, succeeded
-from uphold.core.specs import Instant
+from uphold.core.specs import Instant, WorkerSpec
 from uphold.core.statuses import (
     ALIVE,
     RESTING,
@@ -24,6 +24,8 @@ from uphold.core.statuses import (
     UNKILLABLE,
     Exit,
     Fault,
+    Finding,
+    Health,
     SlotStatus,
     State,
 )
@@ -140,9 +142,13 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
             ended = status.state in (State.FAILED, State.BACKOFF)
             return calm | _rested("reset") if ended else calm
         case events.Amended():
-            return {"terms": fact.terms}
+            return _amended(status, fact.terms)
         case events.Forgotten():
             return {}
+        case events.Ready() | events.Sickened() | events.Condemned() | events.Recovered():
+            return _judged(status, fact)
+        case events.AbortBegun():
+            return {"state": State.STOPPING, "stop_asked": False, "killed": False, "why": fact.why}
         case _:
             assert_never(fact)
 
@@ -161,8 +167,39 @@ def _begun(status: SlotStatus, fact: events.StartBegun) -> Changes:
         "killed": False,
         "hopeless": False,
         "exit": None,
+        "finding": None,
         "why": fact.why,
     }
+
+
+def _amended(status: SlotStatus, terms: WorkerSpec) -> Changes:
+    if status.state is State.STARTING and status.identity is not None and terms.ready is None:
+        return {"terms": terms, "state": State.RUNNING, "why": "its readiness is not asked for"}
+    return {"terms": terms}
+
+
+def _judged(
+    status: SlotStatus,
+    fact: events.Ready | events.Sickened | events.Condemned | events.Recovered,
+) -> Changes:
+    """Take in what a probe or a heartbeat says; it is about a run, and only while that goes on."""
+    if status.state not in (State.STARTING, State.RUNNING) or status.identity is None:
+        return {}
+    match fact:
+        case events.Ready():
+            well = Finding(health=Health.HEALTHY, why=fact.why)
+            if status.state is State.RUNNING:
+                return {} if status.finding == well else {"finding": well}
+            return {"state": State.RUNNING, "finding": well, "error": None, "why": fact.why}
+        case events.Sickened():
+            found = Finding(health=fact.health, why=fact.why)
+        case events.Condemned():
+            found = Finding(health=Health.UNHEALTHY, why=fact.why, code=fact.code)
+        case events.Recovered():
+            found = Finding(health=Health.HEALTHY, why=fact.why)
+        case _:
+            assert_never(fact)
+    return {} if status.finding == found else {"finding": found}
 
 
 def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -> Changes:
@@ -171,8 +208,12 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
     # A stop that was begun goes on when its process turns up late; a stop that a dead
     # supervisor had begun is begun anew, since nobody knows whether its signal was sent.
     stays = status.state is State.STOPPING and not adopted
+    # One that was ready before its supervisor died is not asked to be so again.
+    was_ready = adopted and status.state in (State.RUNNING, State.STOPPING)
+    awaited = status.terms is not None and status.terms.ready is not None and not was_ready
+    up = State.STARTING if awaited else State.RUNNING
     return {
-        "state": State.STOPPING if stays else State.RUNNING,
+        "state": State.STOPPING if stays else up,
         "generation": fact.generation,
         "nonce": fact.identity.nonce,
         "identity": fact.identity,
@@ -182,7 +223,7 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
         "error": None,
         "stop_asked": status.stop_asked and stays,
         "killed": False,
-        "why": "adopted" if adopted else status.why,
+        "why": "adopted" if adopted else "up, and not ready yet" if awaited else status.why,
     }
 
 
@@ -226,7 +267,9 @@ def _exited(status: SlotStatus, fact: events.Exited, at: Moment) -> Changes:
     if status.state not in ALIVE:
         return {}
     if status.state is State.STOPPING and not status.stop_asked:
-        return {}  # told before: until it is gone, what it left behind is being ended
+        if status.exit is not None:
+            return {}  # told before: until it is gone, what it left behind is being ended
+        return {"exit": fact.exit, "proved_wall": at.wall}
     ended: Changes = {"exit": fact.exit, "proved_wall": at.wall}
     if status.stop_asked:
         return ended
@@ -262,8 +305,16 @@ def _ended(status: SlotStatus, end: Exit, at: Instant) -> Changes:
     terms = status.terms
     lasted = max(0.0, at - status.started_at) if status.identity is not None else 0.0
     text = f"{describe_exit(end)} after {duration_text(lasted)}"
+    found = status.finding
+    if found is not None and found.code:
+        # However it took its end: it was ended because it did badly.
+        text = f"was unhealthy ({found.why}) and {text}"
+        end = Exit(code=None, signal=end.signal, at=end.at)
+    elif found is not None and found.health is Health.UNHEALTHY:
+        text = f"{text}: {found.why}"
     well = terms is not None and succeeded(end, terms)
-    error = None if well else Fault(code="UPH_WORKER_EXITED", message=text)
+    code = found.code if found is not None and found.code else "UPH_WORKER_EXITED"
+    error = None if well else Fault(code=code, message=text)
     if terms is None or not comes_back(end, terms):
         return {"state": State.EXITED, "identity": None, "error": error, "why": text}
     return {

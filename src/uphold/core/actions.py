@@ -26,6 +26,14 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """End one slot as a failure, with a signal that leaves a trace."""
+
+    slot: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
     """End the whole tree of one slot now."""
 
@@ -84,7 +92,7 @@ class Amend:
     why: str
 
 
-Action = Start | Stop | Kill | Wait | GiveUp | Rest | Forget | Pardon | Amend
+Action = Start | Stop | Abort | Kill | Wait | GiveUp | Rest | Forget | Pardon | Amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

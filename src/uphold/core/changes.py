@@ -33,6 +33,7 @@ _RESTARTING: Final = frozenset(
     }
 )
 _TABLES: Final = frozenset({"logs", "stop", "backoff"})
+"""What every spec has; tables that may be missing are named whole."""
 
 
 def differences(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:

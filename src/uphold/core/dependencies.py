@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from uphold.core.health import slot_health
 from uphold.core.specs import Need
-from uphold.core.statuses import ALIVE, UNKILLABLE, State
+from uphold.core.statuses import ALIVE, UNKILLABLE, Health, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ def _is_met(entry: Entry, need: Need, observed: Observed) -> bool:
         status is not None
         and status.state in wanted_states
         and (status.state is not State.EXITED or status.error is None)
+        and (need is not Need.HEALTHY or slot_health(status) is Health.HEALTHY)
         for status in statuses
     )
 
@@ -52,8 +54,12 @@ def _standing(entry: Entry, observed: Observed) -> str:
     for slot in slots:
         status = observed.slots.get(slot)
         state = State.STOPPED if status is None else status.state
+        if status is not None and state is State.EXITED:
+            return f"it {status.why}"
         if state is not State.RUNNING:
             return f"it is {state}"
+        if status is not None and slot_health(status) is not Health.HEALTHY:
+            return f"it is running, its health is {slot_health(status)}"
     return "it is running"
 
 

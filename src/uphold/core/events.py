@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from uphold.core.specs import Instant, WorkerSpec
-from uphold.core.statuses import Exit, Fault, Identity, State
+from uphold.core.statuses import Exit, Fault, Health, Identity, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,6 +176,58 @@ class Amended:
     terms: WorkerSpec
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """It says, or has shown, that it is up."""
+
+    TYPE: ClassVar[str] = "worker.ready"
+    slot: str
+    generation: int
+    why: str = "ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sickened:
+    """It is alive and does not do well; it goes on."""
+
+    TYPE: ClassVar[str] = "worker.degraded"
+    slot: str
+    generation: int
+    health: Health
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condemned:
+    """It does so badly that it is to be ended, as a failure."""
+
+    TYPE: ClassVar[str] = "worker.unhealthy"
+    slot: str
+    generation: int
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """It does well again."""
+
+    TYPE: ClassVar[str] = "worker.recovered"
+    slot: str
+    generation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortBegun:
+    """SIGABRT is about to be sent: it is ended as a failure, with a trace if it can."""
+
+    TYPE: ClassVar[str] = "worker.aborting"
+    slot: str
+    generation: int
+    why: str
+
+
 SlotFact = (
     StartBegun
     | Started
@@ -192,6 +244,11 @@ SlotFact = (
     | Forgotten
     | Pardoned
     | Amended
+    | Ready
+    | Sickened
+    | Condemned
+    | Recovered
+    | AbortBegun
 )
 
 

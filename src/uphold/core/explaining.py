@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from uphold.core.absorbing import duration_text
 from uphold.core.restarts import due, exhausted
 from uphold.core.specs import Instant
-from uphold.core.statuses import Admin, SlotStatus, State
+from uphold.core.statuses import Admin, Health, SlotStatus, State
 
 if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
@@ -29,9 +29,11 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
     """Give the reason for a slot's state in one short line."""
     match status.state:
         case State.RUNNING:
-            return f"up since {duration_text(max(0.0, now - status.started_at))}"
+            return _why_running(status, now)
         case State.STARTING:
-            return f"being started: {status.why}"
+            lasting = duration_text(max(0.0, now - status.started_at))
+            up = status.identity is not None
+            return f"{status.why} (since {lasting})" if up else f"being started: {status.why}"
         case State.STOPPING:
             return _why_stopping(status, now)
         case State.BACKOFF:
@@ -46,6 +48,16 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
             return _why_stopped(entry, status, lasting)
         case _:
             assert_never(status.state)
+
+
+def _why_running(status: SlotStatus, now: Instant) -> str:
+    lasting = duration_text(max(0.0, now - status.started_at))
+    found = status.finding
+    if found is None:
+        return f"up since {lasting}"
+    if found.health is Health.HEALTHY:
+        return f"up and {found.why} since {lasting}"
+    return f"{found.health}: {found.why}"
 
 
 def _why_stopping(status: SlotStatus, now: Instant) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.names import is_companion, slot_index, worker_of
-from uphold.core.statuses import Admin, Condition, Health, SlotStatus, State
+from uphold.core.statuses import Admin, Condition, Fault, Health, SlotStatus, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,12 +24,29 @@ _BY_STATE: Final = {
     State.FAILED: Health.UNHEALTHY,
 }
 
+_SICK: Final = (Health.DEGRADED, Health.UNHEALTHY)
+
 
 def slot_health(status: SlotStatus) -> Health:
     """Say how a slot does. For a plain process, to be alive is all that can be known."""
+    if status.state is State.RUNNING and status.terms is not None:
+        if status.finding is not None:
+            return status.finding.health
+        asked = status.terms.live is not None or status.terms.heartbeat is not None
+        return Health.UNKNOWN if asked else Health.HEALTHY
     if status.state in (State.EXITED, State.STOPPING) and status.error is not None:
         return Health.UNHEALTHY
     return _BY_STATE[status.state]
+
+
+def trouble(status: SlotStatus) -> Fault | None:
+    """Say what is wrong with a slot, whoever found it."""
+    found = status.finding
+    if status.error is not None or found is None or status.state is not State.RUNNING:
+        return status.error
+    if found.health not in _SICK:
+        return None
+    return Fault(code=found.code or f"UPH_WORKER_{found.health.upper()}", message=found.why)
 
 
 def condition(status: SlotStatus) -> Condition:
@@ -37,6 +54,8 @@ def condition(status: SlotStatus) -> Condition:
     if status.state in (State.BACKOFF, State.FAILED) or (
         status.error is not None and status.state is not State.STARTING
     ):
+        return Condition.ERROR
+    if status.state is State.RUNNING and slot_health(status) is Health.UNHEALTHY:
         return Condition.ERROR
     if status.state in (State.RUNNING, State.STOPPING):
         return Condition.RUNNING
@@ -48,13 +67,16 @@ def supervisor_health(declaration: Declaration, observed: Observed) -> Health:
     worst = Health.HEALTHY
     # Few are sick, so their entries are looked up rather than all entries gone through.
     for slot, status in observed.slots.items():
-        if status.state is State.RUNNING or slot_health(status) is not Health.UNHEALTHY:
+        if status.state is State.RUNNING and status.finding is None:
+            continue
+        health = slot_health(status)
+        if health not in _SICK:
             continue
         name = worker_of(slot)
         entry = declaration.workers.get(name)
         if entry is None or entry.admin is not Admin.ENABLED or slot_index(slot) > entry.replicas:
             continue
-        if entry.spec.essential or is_companion(name):
+        if health is Health.UNHEALTHY and (entry.spec.essential or is_companion(name)):
             return Health.UNHEALTHY
         worst = Health.DEGRADED
     return worst

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.actions import (
+    Abort,
     Action,
     Amend,
     Forget,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     """What to do, or when to look again, or neither."""
 
 _AFTER_A_FAILED_KILL: Final = 5.0
+_ABORT_GRACE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,8 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
         case State.EXITED | State.FAILED:
             return _plan_ended(entry, status, situation)
         case State.STARTING:
-            return None
+            # Without a process the start itself is under way; with one it is not ready yet.
+            return None if status.identity is None else _plan_running(entry, status, spec)
         case State.RUNNING:
             return _plan_running(entry, status, spec)
         case State.STOPPING:
@@ -201,6 +204,8 @@ def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
     if entry.override.nudge > status.started_seen:
         return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
+    if status.finding is not None and status.finding.code:
+        return Abort(slot=status.slot, why=status.finding.why)
     if status.terms is spec or status.terms == spec:
         return None
     if status.terms is None:  # found alive without books: taken to be as declared from now on
@@ -262,6 +267,8 @@ def _escalate(status: SlotStatus, situation: Situation) -> Verdict:
     grace = 0.0
     if status.terms is not None and not situation.declaration.hurried:
         grace = status.terms.stop.grace
+        if not status.stop_asked:  # it is being aborted; that is no time to tidy up in
+            grace = min(grace, _ABORT_GRACE)
     over = Instant(status.since + grace)
     if situation.now < over:
         return over

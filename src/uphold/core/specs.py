@@ -72,6 +72,35 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """How somebody is asked whether they are ready, or alive."""
+
+    way: str
+    """http, tcp, exec, log, notify or fd."""
+    target: str = ""
+    """The address for http and tcp, the pattern for log, the number for fd."""
+    command: tuple[str, ...] = ()
+    every: float = 10.0
+    timeout: float = 1.0
+    successes: int = 1
+    failures: int = 3
+    initial_delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """How a worker shows that it does not only exist but works."""
+
+    file: str = ""
+    """Where it writes its beats; without one they come through the notify socket."""
+    stale_after: float = 300.0
+    on_stale: str = "degrade"
+    """What a missing beat leads to: `degrade`, or `restart`."""
+    stall_after: float | None = None
+    """How long its progress may stand still; None: as long as a beat may be missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Logs:
     """Where a worker's output goes and how much of it is kept."""
 
@@ -114,6 +143,10 @@ class WorkerSpec:
     success_exit_codes: tuple[int, ...] = (0,)
     stop: StopRule = StopRule()
     depends_on: tuple[tuple[str, Need], ...] = ()
+    ready: Probe | None = None
+    """Who says that it is up; None: its process is."""
+    live: Probe | None = None
+    heartbeat: Heartbeat | None = None
     limits: Limits = Limits()
     containment: str = "marks"
     """What keeps its processes together: `marks`, or a control `group` of its own."""

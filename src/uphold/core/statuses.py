@@ -130,6 +130,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What probes and heartbeats say about a run, when they say more than that it is alive."""
+
+    health: Health
+    why: str
+    code: str = ""
+    """Not empty: it is to be ended for this, as a failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus:
     """What is known about one slot. Knows no handles and no sockets."""
 
@@ -164,5 +174,7 @@ class SlotStatus:
     """The last start could never work (no such command, not executable): retrying is pointless."""
     exit: Exit | None = None
     error: Fault | None = None
+    finding: Finding | None = None
+    """Of this run; None: nobody has found anything."""
     why: str = ""
     """The reason given with the last change of state."""

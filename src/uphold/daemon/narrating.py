@@ -62,7 +62,7 @@ def narrate(recorded: Recorded) -> Entry | None:
     )
 
 
-def _sentence(event: SlotFact) -> str:  # noqa: C901 - one arm for each fact
+def _sentence(event: SlotFact) -> str:  # noqa: C901, PLR0912 - one arm for each fact
     slot = event.slot
     match event:
         case events.StartBegun():
@@ -90,6 +90,16 @@ def _sentence(event: SlotFact) -> str:  # noqa: C901 - one arm for each fact
             return f"{slot}: failures and counters cleared"
         case events.Amended():
             return f"{slot} goes on under changed terms"
+        case events.Ready():
+            return f"{slot} is ready: {event.why}"
+        case events.Sickened():
+            return f"{slot} is {event.health}: {event.why}"
+        case events.Condemned():
+            return f"{slot} is unhealthy and will be ended: {event.why}"
+        case events.Recovered():
+            return f"{slot} is healthy again: {event.why}"
+        case events.AbortBegun():
+            return f"aborting {slot}: {event.why}"
 
 
 def _note(event: events.Note) -> str:

@@ -107,10 +107,12 @@ class Draft:
                     spec=action.spec,
                 )
             )
-        elif isinstance(action, actions.Stop | actions.Kill | actions.Amend):
+        elif isinstance(action, actions.Stop | actions.Abort | actions.Kill | actions.Amend):
             self.actions.append(action)
 
-    def _begun(self, action: Action, generation: int, new_nonce: Callable[[], str]) -> SlotFact:
+    def _begun(  # noqa: C901 - one arm for each action
+        self, action: Action, generation: int, new_nonce: Callable[[], str]
+    ) -> SlotFact:
         match action:
             case actions.Start():
                 return events.StartBegun(
@@ -124,6 +126,8 @@ class Draft:
                 )
             case actions.Stop():
                 return events.StopBegun(slot=action.slot, generation=generation, why=action.why)
+            case actions.Abort():
+                return events.AbortBegun(slot=action.slot, generation=generation, why=action.why)
             case actions.Kill():
                 return events.KillBegun(slot=action.slot, generation=generation)
             case actions.Wait():

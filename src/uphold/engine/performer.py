@@ -7,7 +7,7 @@ nothing a driver does wrong reaches the loop.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from uphold.core import actions, events
 from uphold.core.specs import Kind, StopRule
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from uphold.core.events import SlotFact
     from uphold.core.specs import WorkerSpec
     from uphold.ports.drivers import Driver, Launch
+
+_ABORTING: Final = StopRule(signal="ABRT")
 
 
 class Performer:
@@ -43,14 +45,16 @@ class Performer:
         for driver, group in by_driver.values():
             self._do(self._start(driver, group), f"start {len(group)}")
 
-    def end(self, action: actions.Stop | actions.Kill, observed: Observed) -> None:
-        """Stop or kill one slot on the terms it was started under."""
+    def end(self, action: actions.Stop | actions.Abort | actions.Kill, observed: Observed) -> None:
+        """Stop, abort or kill one slot on the terms it was started under."""
         status = observed.slots[action.slot]
         driver = self.driver(status.terms)
         if isinstance(action, actions.Kill):
             operation = driver.kill(action.slot, generation=status.generation)
         else:
             rule = StopRule() if status.terms is None else status.terms.stop
+            if isinstance(action, actions.Abort):
+                rule = _ABORTING
             operation = driver.stop(action.slot, rule, generation=status.generation)
         work = self._end(operation, action.slot, status.generation)
         self._do(work, f"{type(action).__name__.lower()} {action.slot}")

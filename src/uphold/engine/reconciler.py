@@ -12,7 +12,7 @@ import heapq
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.actions import Amend, Forget, GiveUp, Kill, Pardon, Rest, Start, Stop
+from uphold.core.actions import Abort, Amend, Forget, GiveUp, Kill, Pardon, Rest, Start, Stop
 from uphold.core.dependencies import dependents
 from uphold.core.names import is_companion, worker_of
 from uphold.core.planning import plan
@@ -169,7 +169,7 @@ class Reconciler:
             look_at = {
                 worker_of(action.slot)
                 for action in steps.actions
-                if isinstance(action, Stop | Rest | Forget | Pardon | GiveUp)
+                if isinstance(action, Stop | Abort | Rest | Forget | Pardon | GiveUp)
             }
             if not look_at:
                 return
@@ -211,7 +211,7 @@ class Reconciler:
         if draft.launches:
             self._performer.start(draft.launches)
         for action in draft.actions:
-            if isinstance(action, Stop | Kill):
+            if isinstance(action, Stop | Abort | Kill):
                 self._performer.end(action, known)
             elif isinstance(action, Amend):
                 self._performer.amend(action.spec)

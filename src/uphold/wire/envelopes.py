@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from uphold.core.events import (
+    AbortBegun,
     Adopted,
     Amended,
+    Condemned,
     Event,
     Exited,
     Forgotten,
@@ -20,8 +22,11 @@ from uphold.core.events import (
     KillBegun,
     Note,
     Pardoned,
+    Ready,
     Recorded,
+    Recovered,
     Rested,
+    Sickened,
     StartBegun,
     Started,
     StartFailed,
@@ -120,8 +125,26 @@ def _exited(event: Exited) -> Payload:
     }
 
 
-def _stop_begun(event: StopBegun) -> Payload:
+def _stop_begun(event: StopBegun | AbortBegun | Ready | Recovered) -> Payload:
     return {"slot": event.slot, "generation": event.generation, "why": event.why}
+
+
+def _sickened(event: Sickened) -> Payload:
+    return {
+        "slot": event.slot,
+        "generation": event.generation,
+        "health": str(event.health),
+        "why": event.why,
+    }
+
+
+def _condemned(event: Condemned) -> Payload:
+    return {
+        "slot": event.slot,
+        "generation": event.generation,
+        "error": {"code": event.code, "message": event.why},
+        "why": event.why,
+    }
 
 
 def _kill_begun(event: KillBegun) -> Payload:
@@ -168,6 +191,9 @@ _SEVERITY_OF_FACT: Final[dict[type, str]] = {
     StopFailed: "error",
     GaveUp: "error",
     KillBegun: "warning",
+    Sickened: "warning",
+    Condemned: "error",
+    AbortBegun: "warning",
 }
 
 _PAYLOADS: Final[dict[type, Callable[[Any], Payload]]] = {
@@ -186,5 +212,10 @@ _PAYLOADS: Final[dict[type, Callable[[Any], Payload]]] = {
     Forgotten: _slot_only,
     Pardoned: _slot_only,
     Amended: _slot_only,
+    Ready: _stop_begun,
+    Recovered: _stop_begun,
+    Sickened: _sickened,
+    Condemned: _condemned,
+    AbortBegun: _stop_begun,
     StateChanged: _changed,
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from uphold.core.explaining import why
-from uphold.core.health import condition, slot_health
+from uphold.core.health import condition, slot_health, trouble
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due
 from uphold.core.statuses import ALIVE, SlotStatus, State
@@ -78,7 +78,7 @@ def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
         "cpu_percent": None,
         "rss_bytes": None,
         "tools": None,
-        "last_error": fault_shape(status.error),
+        "last_error": fault_shape(trouble(status)),
         "next_attempt_at": _next_attempt(entry, status, now),
         "why": why(entry, status, now.mono),
     }
