@@ -123,3 +123,20 @@ def test_what_is_not_found_is_named_with_where_it_was_looked_for(tmp_path):
             find_program(command, "/one:/two", str(tmp_path))
         assert caught.value.code == code
         assert where in caught.value.message
+
+
+def test_the_notify_socket_is_handed_to_every_worker_unless_it_names_another():
+    spec = WorkerSpec(name="web")
+    inherited = {"NOTIFY_SOCKET": "/run/systemd/notify"}
+
+    def socket_of(spec):
+        composed = Environments(inherited, "/run/uphold/x.sock").compose(
+            spec, slot="web", nonce="n"
+        )
+        return composed["NOTIFY_SOCKET"]
+
+    assert socket_of(spec) == "/run/uphold/x.sock"
+    named = WorkerSpec(name="web", pass_environment=("NOTIFY_SOCKET",))
+    assert socket_of(named) == "/run/systemd/notify"
+    declared = WorkerSpec(name="web", environment=(("NOTIFY_SOCKET", "/mine"),))
+    assert socket_of(declared) == "/mine"

@@ -26,6 +26,7 @@ from uphold.core.specs import Kind
 from uphold.core.statuses import State
 from uphold.core.times import utc_text
 from uphold.daemon.companions import PumpLink, pump_spec
+from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import pause_between, runtime_view
 from uphold.daemon.narrating import BookLog, narrate
@@ -48,7 +49,7 @@ from uphold.wire.mirroring import render_quickly
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from uphold.engine.bus import Subscription
     from uphold.host.homes import Home
@@ -150,14 +151,18 @@ async def _serve_owned(
         link = PumpLink(home)
         stack.callback(link.close)
         link.settle(config.current.settings.workers)
+        ear = Ear(home, launch.environ, log)
+        stack.callback(ear.close)
         driver = ProcessDriver(
             home,
             clock,
             on_fifo=link.add,
             inherited=launch.environ,
             nofile=launch.birthright.nofile,
+            notify=ear.path,
         )
         driver.subscribe(link.hear)
+        ear.attend(driver, config)
         supervisor = Supervisor(
             config,
             Surroundings(
@@ -207,13 +212,17 @@ async def _serve_owned(
         server = ControlServer(home.path, methods.table(), methods.streams())
         stack.push_async_callback(supervisor.abandon)
         await supervisor.start(forgive=launch.forgive)
+        ear.begin(lambda _slot, _generation, _notice: None)
         await server.open()
         stack.push_async_callback(server.close)
         if rescued:
             await supervisor.tell(_own_note("journal.rescued", rescued))
         helpers = [
             asyncio.create_task(_follow_config(config, supervisor, link, clock), name="config"),
-            asyncio.create_task(_keep_house(journal, lock, supervisor, clock), name="housekeeping"),
+            asyncio.create_task(
+                _keep_house(journal, partial(_restored, lock, ear), supervisor, clock),
+                name="housekeeping",
+            ),
             asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
         for task in (*helpers, stories):
@@ -288,15 +297,26 @@ async def _reload(config: FileConfig, supervisor: Supervisor) -> None:
         await reload(config, supervisor)
 
 
+def _restored(lock: HomeLock, ear: Ear) -> Iterator[Note]:
+    """Put back what somebody removed of the files that others need to find us."""
+    if lock.restore():
+        yield _own_note("supervisor.lock_restored", "somebody removed it")
+    if ear.restore():
+        yield _own_note("supervisor.notify_restored", "somebody removed it")
+
+
 async def _keep_house(
-    journal: SqliteJournal, lock: HomeLock, supervisor: Supervisor, clock: MachineClock
+    journal: SqliteJournal,
+    restored: Callable[[], Iterator[Note]],
+    supervisor: Supervisor,
+    clock: MachineClock,
 ) -> None:
-    """Let go of memory and of history that is too old; see that the lock file is still there."""
+    """Let go of memory and of history that is too old; put back what was removed."""
     for turn in count(1):
         await clock.sleep(_HOUSEKEEPING)
         give_back()
-        if lock.restore():
-            await supervisor.tell(_own_note("supervisor.lock_restored", "somebody removed it"))
+        for note in restored():
+            await supervisor.tell(note)
         if turn % _TURNS_TO_PRUNE:
             continue
         with suppress(StoreUnavailable):  # it is tried again next time

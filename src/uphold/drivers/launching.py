@@ -26,9 +26,8 @@ from uphold.host.processes.slotlocks import SlotLock, SlotRecord
 from uphold.host.processes.spawning import HOPELESS, NO_RESOURCES, Program, account_of, spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from uphold.core.specs import WorkerSpec
+    from uphold.drivers.senders import Senders
     from uphold.host.processes.groups import Group, Groups
     from uphold.host.processes.outputs import Outputs
     from uphold.ports.drivers import Launch
@@ -70,12 +69,14 @@ class Launcher:
         self,
         outputs: Outputs,
         groups: Groups,
-        inherited: Mapping[str, str],
+        environments: Environments,
         nofile: tuple[int, int] | None,
+        senders: Senders,
     ) -> None:
         self._outputs = outputs
-        self._environments = Environments(inherited)
+        self._environments = environments
         self._groups = groups
+        self._senders = senders
         self._nofile = nofile
         self._found: dict[Place, str] = {}
         """Programs found before: a start takes the one it had, as long as that can be started."""
@@ -98,6 +99,7 @@ class Launcher:
         except BaseException:
             _close_all(opened)
             raise
+        self._senders.expect(launch.slot, launch.generation, launch.nonce)
         return Prepared(launch, lock, intent, program, opened, place, group)
 
     def spawn(self, prepared: Prepared, *, alone: bool = True) -> int:

@@ -20,9 +20,11 @@ from uphold.drivers.finding import Finder, Lead, Verdict
 from uphold.drivers.launching import Launcher
 from uphold.drivers.listeners import Listeners
 from uphold.drivers.runs import Run
+from uphold.drivers.senders import Senders
 from uphold.drivers.starting import SLICE, Starter
 from uphold.drivers.watching import Watch
 from uphold.errors import HostFailure
+from uphold.host.environments import Environments
 from uphold.host.processes import Process
 from uphold.host.processes.containment import Ending
 from uphold.host.processes.groups import Groups
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 class ProcessDriver:
     """Makes workers of kind `process` happen, on the running asyncio loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it gets from its surroundings, by name
         self,
         home: Home,
         clock: Clock,
@@ -50,11 +52,13 @@ class ProcessDriver:
         on_fifo: Callable[[str], None] | None = None,
         inherited: Mapping[str, str] | None = None,
         nofile: tuple[int, int] | None = None,
+        notify: str = "",
     ) -> None:
         """Pass on parts of the environment `inherited` (our own by default).
 
         `nofile` is the limit on open files that workers are given: what `birth()` found.
-        `on_fifo` is called with a slot whenever a FIFO for its output was made.
+        `on_fifo` is called with a slot whenever a FIFO for its output was made. `notify` is the
+        path of the socket on which workers may speak of themselves.
         """
         environment = dict(os.environ if inherited is None else inherited)
         self._home = home
@@ -63,7 +67,9 @@ class ProcessDriver:
         self._specs: dict[str, WorkerSpec] = {}
         self._outputs = Outputs(home, on_fifo)
         self._groups = Groups(home)
-        self._launcher = Launcher(self._outputs, self._groups, environment, nofile)
+        self.senders = Senders()
+        environments = Environments(environment, notify)
+        self._launcher = Launcher(self._outputs, self._groups, environments, nofile, self.senders)
         self.scanner = Scanner()
         self._finder = Finder(home, clock, self.scanner)
         children: set[int] = set()

@@ -49,8 +49,10 @@ class Account(NamedTuple):
 class Environments:
     """Composes environments out of what the supervisor itself was started with."""
 
-    def __init__(self, inherited: Mapping[str, str]) -> None:
+    def __init__(self, inherited: Mapping[str, str], notify: str = "") -> None:
+        """`notify` is the path of the socket on which workers may speak of themselves."""
         self._inherited = inherited
+        self._notify = notify
         self._passed: dict[object, dict[str, str]] = {}
         """What is handed on; the same for all workers that ask for the same."""
 
@@ -59,6 +61,8 @@ class Environments:
     ) -> dict[str, str]:
         """Compose the whole environment of one run."""
         composed = self._handed_on(spec, account).copy()
+        if self._notify and "NOTIFY_SOCKET" not in composed:  # named by them: they talk to others
+            composed["NOTIFY_SOCKET"] = self._notify
         composed.update(spec.environment)
         composed["UPHOLD_WORKER"] = worker_of(slot)
         composed["UPHOLD_SLOT"] = slot

@@ -1,0 +1,70 @@
+"""What workers say of themselves: by the notify protocol, by heartbeats, by a file.
+
+Values only. How they are read from bytes is the business of `uphold.wire.notices`, what they
+mean for a worker's health that of `uphold.core.health`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from uphold.core.statuses import Fault
+
+GOOD_STATUSES: Final = frozenset({"healthy", "ok", "running", "idle", "busy"})
+"""What a heartbeat may say of a worker that does well (ruling 19); all else is trouble."""
+
+NO_ERROR: Final = Fault(code="", message="")
+"""Said by a worker whose last error is over."""
+
+MISSING: Final = "missing"
+"""Why nothing is known by a heartbeat file that is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """One heartbeat of a worker."""
+
+    status: str = "ok"
+    progress: float | None = None
+    """How far its work has come; separate from life: a loop may beat and stand still."""
+    error: str | None = None
+    summary: str = ""
+    seq: int | None = None
+    at: float | None = None
+    """Wall time that the beat itself names; None: it names none."""
+
+    @property
+    def good(self) -> bool:
+        """Tell whether it speaks of a worker that does well."""
+        return self.error is None and self.status.lower() in GOOD_STATUSES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What one datagram of the notify protocol says; what it does not mention is None or False."""
+
+    ready: bool = False
+    stopping: bool = False
+    reloading: bool = False
+    status: str | None = None
+    watchdog: str | None = None
+    """`alive`, or `trigger`: it asks to be treated as if it had stopped answering."""
+    watchdog_usec: int | None = None
+    """It wants another watchdog interval from now on; 0 switches the watchdog off."""
+    main_pid: int | None = None
+    extend: float | None = None
+    """It needs so many seconds more for what it is doing (starting, reloading or stopping)."""
+    beat: Beat | None = None
+    error: Fault | None = None
+    """Its own structured error; `NO_ERROR` if it says that this is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something a worker said, or somebody in its name, that is not believed."""
+
+    reason: str
+    """A short stable word; what is refused is counted by it."""
+    text: str = ""
+    """One sentence: what exactly is wrong."""
