@@ -142,7 +142,7 @@ BAD_TOML = {
     "needs are text": (OK + "depends_on = 'b'\n", [(3, ["depends_on", "list of workers"])]),
     "ready by nothing": (OK + "ready = {}\n", [(3, ["ready", "no way to ask", "notify"])]),
     "ready by two": (
-        OK + "ready = { tcp = 80, fd = 3 }\n",
+        OK + "ready = { tcp = 80, fd = 4 }\n",
         [(3, ["ready", "tcp and fd", "choose one"])],
     ),
     "live by log": (OK + "live = { log = 'up' }\n", [(3, ["unknown key 'log'", "live"])]),

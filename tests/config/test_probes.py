@@ -26,7 +26,7 @@ def spec(tmp_path, text):
         ("{ exec = ['check', 'b'] }", Probe(way="exec", command=("check", "b"))),
         ("{ log = '^up' }", Probe(way="log", target="^up")),
         ("{ notify = true }", Probe(way="notify")),
-        ("{ fd = 3 }", Probe(way="fd", target="3")),
+        ("{ fd = 4 }", Probe(way="fd", target="4")),
         (
             "{ tcp = 1, timeout = '2s', successes = 2, failures = 5, initial_delay = '1m' }",
             Probe(

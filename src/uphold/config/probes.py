@@ -92,7 +92,7 @@ def _ways(*left_out: str) -> tuple[Key, ...]:
         Key("exec", Command(), None, "A command that must exit with 0."),
         Key("log", Pattern(), None, "A regular expression that a line of its log must match."),
         Key("notify", Flag(), None, "It says READY=1 to $NOTIFY_SOCKET by itself."),
-        Key("fd", Whole(3, 255), None, "It writes a line to this descriptor by itself."),
+        Key("fd", Whole(4, 255), None, "It writes a line to this descriptor by itself."),
     )
     return tuple(key for key in every if key.name not in left_out)
 

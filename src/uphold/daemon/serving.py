@@ -30,6 +30,7 @@ from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import pause_between, runtime_view
 from uphold.daemon.narrating import BookLog, narrate
+from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import AlreadyRunning, ConfigInvalid, StoreUnavailable, UpholdError
@@ -174,6 +175,7 @@ async def _serve_owned(
                 boot_id=boot_id(),
                 companions=(pump_spec(home),),
                 strays=driver.find_strays,
+                prober=MachineProber(home, clock, driver),
                 remembered=_remembered(home) if rescued or journal.fresh else None,
             ),
         )
@@ -212,7 +214,8 @@ async def _serve_owned(
         server = ControlServer(home.path, methods.table(), methods.streams())
         stack.push_async_callback(supervisor.abandon)
         await supervisor.start(forgive=launch.forgive)
-        ear.begin(lambda _slot, _generation, _notice: None)
+        ear.begin(supervisor.checks.heard)
+        driver.announcements.begin(supervisor.checks.ready_by_descriptor)
         await server.open()
         stack.push_async_callback(server.close)
         if rescued:

@@ -27,6 +27,7 @@ from uphold.host.processes.spawning import HOPELESS, NO_RESOURCES, Program, acco
 
 if TYPE_CHECKING:
     from uphold.core.specs import WorkerSpec
+    from uphold.drivers.announcing import Announcements
     from uphold.drivers.senders import Senders
     from uphold.host.processes.groups import Group, Groups
     from uphold.host.processes.outputs import Outputs
@@ -65,18 +66,21 @@ class Prepared(NamedTuple):
 class Launcher:
     """Starts programs on behalf of slots."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its collaborators
         self,
         outputs: Outputs,
         groups: Groups,
         environments: Environments,
         nofile: tuple[int, int] | None,
+        *,
         senders: Senders,
+        announcements: Announcements,
     ) -> None:
         self._outputs = outputs
         self._environments = environments
         self._groups = groups
         self._senders = senders
+        self._announcements = announcements
         self._nofile = nofile
         self._found: dict[Place, str] = {}
         """Programs found before: a start takes the one it had, as long as that can be started."""
@@ -95,6 +99,9 @@ class Launcher:
                 doors = group.doors()
                 opened += tuple(door for door in doors if door is not None)
                 program = program._replace(group=doors[0], cap=doors[1])
+            if (pipe := self._announcements.offer(launch)) is not None:
+                opened += (pipe[0],)
+                program = program._replace(extra=pipe)
             lock.write(intent)
         except BaseException:
             _close_all(opened)
@@ -137,14 +144,24 @@ class Launcher:
         return process
 
     def run_beside(
-        self, slot: str, main: Process, spec: WorkerSpec, command: tuple[str, ...]
+        self,
+        slot: str,
+        main: Process,
+        spec: WorkerSpec,
+        command: tuple[str, ...],
+        *,
+        quiet: bool = False,
     ) -> Process:
-        """Start the stop command of a slot: as the worker itself, but without its lock."""
+        """Start the stop command or a probe of a slot: as the worker, but without its lock."""
         nonce = main.identity.nonce
         main_pid = {"UPHOLD_MAIN_PID": str(main.identity.pid)}
         program, opened, _ = self._program(slot, nonce, spec, command=command)
         try:
             program = program._replace(environment={**program.environment, **main_pid})
+            if quiet:
+                nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+                opened += (nowhere,)
+                program = program._replace(out=nowhere, err=nowhere)
             return _hold(spawn(program, self._nofile), nonce, program.path)
         finally:
             _close_all(opened)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal as signals
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Adopted, Gone
 from uphold.core.names import slot_name, worker_of
 from uphold.core.specs import StopRule, WorkerSpec
 from uphold.core.statuses import Exit
+from uphold.drivers.announcing import Announcements
 from uphold.drivers.emptying import PROOF, Emptier
 from uphold.drivers.finding import Finder, Lead, Verdict
 from uphold.drivers.launching import Launcher
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from uphold.host.homes import Home
     from uphold.ports.clocks import Clock
     from uphold.ports.drivers import Listener
+
+_PROBE_END: Final = 10.0
+"""Seconds that a killed probe may take to be gone before it is left to the reaper."""
 
 
 class ProcessDriver:
@@ -69,7 +73,15 @@ class ProcessDriver:
         self._groups = Groups(home)
         self.senders = Senders()
         environments = Environments(environment, notify)
-        self._launcher = Launcher(self._outputs, self._groups, environments, nofile, self.senders)
+        self.announcements = Announcements()
+        self._launcher = Launcher(
+            self._outputs,
+            self._groups,
+            environments,
+            nofile,
+            senders=self.senders,
+            announcements=self.announcements,
+        )
         self.scanner = Scanner()
         self._finder = Finder(home, clock, self.scanner)
         children: set[int] = set()
@@ -129,6 +141,29 @@ class ProcessDriver:
         run.process.send(signals.SIGKILL)
         self._watch.empty(run)
 
+    async def run_probe(self, slot: str, command: tuple[str, ...]) -> int | None:
+        """Run a command as the worker of a slot and give its exit code; None if a signal ended it.
+
+        Whoever does not wait for the end cancels: then all that was started is killed.
+        """
+        run = self._watch.runs.get(slot)
+        if run is None or run.process is None:
+            raise HostFailure(f"{slot} has no process to be asked about.")
+        probe = self._launcher.run_beside(slot, run.process, run.spec, command, quiet=True)
+        try:
+            ending = await self._watch.end_of(probe)
+        except BaseException:
+            probe.send_group(signals.SIGKILL)
+            self._watch.task(self._see_off(probe), f"see off a probe of {slot}")
+            raise
+        probe.close()
+        return ending.code
+
+    def spec_of(self, slot: str) -> WorkerSpec | None:
+        """Give the terms that the present run of a slot was started under."""
+        run = self._watch.runs.get(slot)
+        return None if run is None else run.spec
+
     def signal(self, slot: str, signal: str) -> bool:
         """Send a signal to the main process; False if there is none."""
         number = signal_number(signal)
@@ -186,6 +221,7 @@ class ProcessDriver:
     async def close(self) -> None:
         """Let go of everything held; workers live on."""
         await self._watch.close()
+        self.announcements.close()
         self._outputs.close()
         self._groups.close()
 
@@ -227,6 +263,10 @@ class ProcessDriver:
             identity=None if record is None else record.identity,
             spec=self._specs.get(worker_of(slot)) or WorkerSpec(name=worker_of(slot)),
         )
+
+    async def _see_off(self, probe: Process) -> None:
+        await self._watch.wait(probe, _PROBE_END)
+        probe.close()
 
     async def _stop_by_command(self, run: Run, main: Process, how: StopRule) -> None:
         """Run the stop command, then signal whatever it did not end."""

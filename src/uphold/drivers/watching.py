@@ -85,6 +85,27 @@ class Watch:
             self._children.discard(process.identity.pid)
         return True
 
+    async def end_of(self, process: Process) -> Ending:
+        """Wait for the end of a child that is no worker, however long it takes, and reap it."""
+        self._children.add(process.identity.pid)
+        try:
+            if process.descriptor >= 0:
+                await self._readable(process.descriptor)
+            while (ending := process.reap()) is None:
+                await self._clock.sleep(_LONGEST_STEP)
+        finally:
+            self._children.discard(process.identity.pid)
+        return ending
+
+    async def _readable(self, descriptor: int) -> None:
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(descriptor, _set, ended)
+        try:
+            await ended
+        finally:
+            loop.remove_reader(descriptor)
+
     async def exit_of(self, process: Process, patience: float = _STOP_PATIENCE) -> Ending:
         """Learn how a process ended; its parent may take a moment to let go of it."""
         until = self._clock.now().mono + patience
@@ -188,3 +209,8 @@ class Watch:
         if not task.cancelled() and (cause := task.exception()) is not None:
             context = {"message": f"{task.get_name()} failed", "exception": cause}
             task.get_loop().call_exception_handler(context)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

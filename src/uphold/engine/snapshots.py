@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry
 from uphold.core.health import supervisor_health
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import Admin, Fault, Health, SlotStatus, State, SupervisorStatus
+from uphold.core.vitals import Vital
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class Snapshot:
     version: int = 0
     declaration: Declaration = field(default_factory=Declaration)
     observed: Observed = field(default_factory=Observed)
+    vitals: Mapping[str, Vital] = field(default_factory=lambda: MappingProxyType({}))
+    """The latest signs of life of slots that give any."""
     status: SupervisorStatus = SupervisorStatus.SPAWNING
     last_reconcile: float = 0.0
     reconcile_count: int = 0

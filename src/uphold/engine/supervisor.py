@@ -21,6 +21,7 @@ from uphold.core.statuses import UNKILLABLE, Fault, SupervisorStatus
 from uphold.engine.auditing import audit_entry
 from uphold.engine.board import Board
 from uphold.engine.bus import Subscription
+from uphold.engine.checking import Checks
 from uphold.engine.desk import Desk
 from uphold.engine.drifting import drifted
 from uphold.engine.intake import declaration_meta
@@ -45,7 +46,9 @@ from uphold.wire.overrides import encode_override
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+    from uphold.core.absorbing import Observed
     from uphold.core.events import Event, SlotFact
+    from uphold.core.events import Recorded as RecordedEvent
     from uphold.core.orders import Order
     from uphold.core.specs import WorkerSpec
     from uphold.core.statuses import SlotStatus
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from uphold.ports.configs import ConfigSource, Revision
     from uphold.ports.drivers import Driver, Trace
     from uphold.ports.journals import Journal, Memory
+    from uphold.ports.probes import Prober
 
 _DRAINING: Final = 5.0
 _RETRY_JOURNAL: Final = 5.0
@@ -73,6 +77,8 @@ class Surroundings:
     companions: tuple[WorkerSpec, ...] = ()
     remembered: Mapping[str, str] | None = None
     """Operator overrides known from elsewhere, for when the journal has lost them."""
+    prober: Prober | None = None
+    """Asks workers how they are; without one only what they say by themselves counts."""
     strays: Callable[[Collection[str]], Awaitable[Sequence[Trace]]] | None = None
     """Finds processes of this home that the books do not know."""
 
@@ -82,6 +88,8 @@ class Supervisor:
 
     desk: Desk
     """Where orders go; there from `start` on."""
+    checks: Checks
+    """Who sees to health; there from `start` on."""
 
     def __init__(self, config: ConfigSource, world: Surroundings) -> None:
         self._config = config
@@ -216,8 +224,15 @@ class Supervisor:
             ledger=self._ledger,
             performer=self._performer,
             declared=lambda: self._board.declaration,
-            believe=self._board.believe,
+            believe=self._believe,
             new_nonce=world.new_nonce,
+        )
+        self.checks = Checks(
+            clock=world.clock,
+            prober=world.prober,
+            report=self._report,
+            show=lambda vitals: self._board.change(vitals=vitals),
+            log=world.log,
         )
         self.desk = Desk(
             clock=world.clock,
@@ -236,6 +251,7 @@ class Supervisor:
                     group.create_task(self._reconcile_for_ever(), name="reconcile"),
                     group.create_task(self.desk.run(), name="orders"),
                     group.create_task(self._pulse(), name="pulse"),
+                    group.create_task(self.checks.run(), name="health"),
                     group.create_task(self._beat(), name="heartbeat"),
                 ]
                 await asyncio.shield(self._ended)
@@ -312,6 +328,10 @@ class Supervisor:
 
     def _report(self, fact: SlotFact) -> None:
         self._reconciler.report(fact)
+
+    def _believe(self, observed: Observed, recorded: list[RecordedEvent]) -> None:
+        self._board.believe(observed, recorded)
+        self.checks.follow(observed, recorded)
 
     def _configured(self, revision: Revision) -> None:
         """Hear of a new configuration, from whatever thread read it."""

@@ -58,6 +58,8 @@ class Program(NamedTuple):
     """The folder of the control group that keeps its processes together."""
     cap: int | None = None
     """That of the one that counts them, where it is another."""
+    extra: tuple[int, int] | None = None
+    """One more descriptor it gets: ours, and the number it has there."""
 
 
 def account_of(spec: WorkerSpec) -> Account | None:
@@ -131,6 +133,8 @@ def _spawn_quickly(program: Program, *, alone: bool) -> int:
     descriptors = {1: program.out, 2: program.err}
     if program.lock is not None:
         descriptors[LOCK_DESCRIPTOR] = program.lock
+    if program.extra is not None:
+        descriptors[program.extra[1]] = program.extra[0]
     return spawn_quickly(
         program.path,
         program.argv,
@@ -150,6 +154,8 @@ def _spawn_plain(program: Program) -> int:
     ]
     if program.lock is not None:
         actions.append((os.POSIX_SPAWN_DUP2, program.lock, LOCK_DESCRIPTOR))
+    if program.extra is not None:
+        actions.append((os.POSIX_SPAWN_DUP2, *program.extra))
     with _standing_in(program):
         return os.posix_spawn(
             program.path,
@@ -186,7 +192,10 @@ def _standing_in(program: Program) -> Iterator[None]:
 
 
 def _spawn_forked(program: Program, nofile: tuple[int, int] | None) -> int:
-    with _reserved(program.lock) as passed:
+    wanted = {} if program.lock is None else {LOCK_DESCRIPTOR: program.lock}
+    if program.extra is not None:
+        wanted[program.extra[1]] = program.extra[0]
+    with _reserved(wanted) as passed:
         child = subprocess.Popen(
             program.argv,
             executable=program.path,
@@ -206,26 +215,26 @@ def _spawn_forked(program: Program, nofile: tuple[int, int] | None) -> int:
 
 
 @contextmanager
-def _reserved(lock: int | None) -> Iterator[tuple[int, ...]]:
-    """Keep descriptor 3 taken while we fork, so that nothing of Popen's own comes to lie there."""
-    if lock is None:
-        yield ()
-        return
+def _reserved(wanted: Mapping[int, int]) -> Iterator[tuple[int, ...]]:
+    """Keep these numbers taken while we fork, so that nothing of Popen's own comes to lie there."""
+    made: list[int] = []
     try:
-        fcntl.fcntl(LOCK_DESCRIPTOR, fcntl.F_GETFD)
-    except OSError:
-        os.dup2(lock, LOCK_DESCRIPTOR, inheritable=False)
-        try:
-            yield (LOCK_DESCRIPTOR,)
-        finally:
-            os.close(LOCK_DESCRIPTOR)
-    else:
-        yield (LOCK_DESCRIPTOR,)
+        for number, source in wanted.items():
+            try:
+                fcntl.fcntl(number, fcntl.F_GETFD)
+            except OSError:
+                os.dup2(source, number, inheritable=False)
+                made.append(number)
+        yield tuple(wanted)
+    finally:
+        for number in made:
+            os.close(number)
 
 
 def _before_exec(program: Program, nofile: tuple[int, int] | None) -> Callable[[], None]:
     """Prepare what the child does to itself: limits while it may still set them, then its user."""
     limits, account, lock = program.limits, program.account, program.lock
+    extra = program.extra
     allowed = nofile if limits.nofile is None else (limits.nofile, limits.nofile)
     groups = [door for door in (program.group, program.cap) if door is not None]
 
@@ -235,6 +244,8 @@ def _before_exec(program: Program, nofile: tuple[int, int] | None) -> Callable[[
             os.write(os.open("cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=door), b"0")
         if lock is not None:
             os.dup2(lock, LOCK_DESCRIPTOR, inheritable=True)
+        if extra is not None:
+            os.dup2(*extra, inheritable=True)
         for number in _ALL_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

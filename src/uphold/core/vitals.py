@@ -1,0 +1,177 @@
+"""What answers and beats mean for one run: counted, weighed, and put into one word.
+
+Everything here is about a single run of a slot; a new run begins with a new `Chart`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from uphold.core.absorbing import duration_text
+from uphold.core.notices import GOOD_STATUSES, Beat
+from uphold.core.specs import Heartbeat, Instant, Probe
+from uphold.core.statuses import Finding, Health
+
+FIRST_BEAT: Final = 60.0
+"""Within so many seconds of a start the first beat must come (E-07)."""
+UNHEALTHY: Final = "UPH_WORKER_UNHEALTHY"
+UNRESPONSIVE: Final = "UPH_WORKER_UNRESPONSIVE"
+_MISSED_BEATS: Final = 3
+_FIRST_PAUSE: Final = 0.1
+_BADNESS: Final = {Health.HEALTHY: 0, Health.UNKNOWN: 1, Health.DEGRADED: 2, Health.UNHEALTHY: 3}
+
+
+class Outcome(StrEnum):
+    """What came of one question."""
+
+    PASSED = "passed"
+    MISSED = "missed"
+    """No good answer: it may be slow. Some of these in a row count."""
+    REFUTED = "refuted"
+    """Evidence that nobody is there: refused, reset. It counts at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one question, in a word and in a sentence."""
+
+    outcome: Outcome
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Answers in a row."""
+
+    passes: int = 0
+    misses: int = 0
+    refuted: bool = False
+
+    def after(self, answer: Answer) -> Tally:
+        """Count one more; a good answer sets the bad ones back, and the other way round."""
+        if answer.outcome is Outcome.PASSED:
+            return Tally(passes=self.passes + 1)
+        refuted = self.refuted or answer.outcome is Outcome.REFUTED
+        return Tally(misses=self.misses + 1, refuted=refuted)
+
+    def passed(self, probe: Probe) -> bool:
+        """Tell whether there were enough good answers."""
+        return self.passes >= probe.successes
+
+    def failed(self, probe: Probe) -> bool:
+        """Tell whether there were enough bad ones, or one that leaves no doubt."""
+        return self.refuted or self.misses >= probe.failures
+
+
+def pause_before(probe: Probe, asked: int, *, ready: bool) -> float:
+    """Say how long to wait before the next question; who is not ready yet is asked sooner."""
+    if ready:
+        return probe.every
+    return min(probe.every, _FIRST_PAUSE * 2.0 ** min(asked, 16))
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The beats of one run."""
+
+    began: Instant
+    """When the run began, or was taken over from another supervisor."""
+    last: Instant | None = None
+    wall: float = 0.0
+    seq: int | None = None
+    progress: float | None = None
+    moved: Instant | None = None
+    """When its progress last changed."""
+    status: str = ""
+    error: str | None = None
+    summary: str = ""
+
+    def after(self, beat: Beat, at: Instant, wall: float) -> Pulse:
+        """Take in one more beat."""
+        moved = self.moved
+        if beat.progress is not None and (beat.progress != self.progress or moved is None):
+            moved = at
+        return Pulse(
+            began=self.began,
+            last=at,
+            wall=wall,
+            seq=self.seq if beat.seq is None else beat.seq,
+            progress=self.progress if beat.progress is None else beat.progress,
+            moved=moved,
+            status=beat.status,
+            error=beat.error,
+            summary=beat.summary,
+        )
+
+    def touched(self, at: Instant, wall: float) -> Pulse:
+        """Take in a bare sign of life."""
+        return replace(self, last=at, wall=wall)
+
+
+def judge_pulse(pulse: Pulse, rule: Heartbeat, now: Instant) -> Finding | None:
+    """Say what the beats mean now; None while the first one may still come."""
+    allowed = rule.stale_after if pulse.last is not None else max(FIRST_BEAT, rule.stale_after)
+    since = pulse.began if pulse.last is None else pulse.last
+    silent = max(0.0, now - since)
+    missed = int(silent / allowed)
+    if missed:
+        return _silent(pulse, rule, missed, silent)
+    if pulse.last is None:
+        return None
+    return _spoken(pulse, rule, now)
+
+
+def next_look(pulse: Pulse, rule: Heartbeat, now: Instant) -> Instant:
+    """Say when time alone may change what the beats mean."""
+    allowed = rule.stale_after if pulse.last is not None else max(FIRST_BEAT, rule.stale_after)
+    since = pulse.began if pulse.last is None else pulse.last
+    missed = int(max(0.0, now - since) / allowed)
+    at = since + (missed + 1) * allowed
+    if pulse.moved is not None and not missed:
+        stall = pulse.moved + (rule.stall_after or rule.stale_after)
+        if stall > now:
+            at = min(at, stall)
+    return Instant(max(at, now + 0.01))
+
+
+def _silent(pulse: Pulse, rule: Heartbeat, missed: int, silent: float) -> Finding:
+    what = "no heartbeat yet" if pulse.last is None else "no heartbeat"
+    text = f"{what} for {duration_text(silent - silent % 1 if silent > 10 else silent)}"
+    ends = not rule.file or rule.on_stale == "restart"
+    too_many = missed >= _MISSED_BEATS or pulse.last is None
+    if ends and too_many:
+        return Finding(health=Health.UNHEALTHY, why=text, code=UNRESPONSIVE)
+    if missed == 1 and ends:
+        return Finding(health=Health.HEALTHY, why="heartbeat late")
+    return Finding(health=Health.DEGRADED, why=f"{what} for {missed} x {rule.stale_after:g} s")
+
+
+def _spoken(pulse: Pulse, rule: Heartbeat, now: Instant) -> Finding:
+    told = pulse.error or pulse.summary
+    if pulse.error is not None:
+        return Finding(health=Health.UNHEALTHY, why=f"it tells of an error: {told}")
+    if pulse.status == "degraded":
+        return Finding(health=Health.DEGRADED, why=told or "it calls itself degraded")
+    if pulse.status and pulse.status not in GOOD_STATUSES:
+        return Finding(health=Health.UNHEALTHY, why=told or f"it calls itself '{pulse.status}'")
+    stall = rule.stall_after or rule.stale_after
+    if pulse.moved is not None and pulse.status != "idle" and now - pulse.moved >= stall:
+        text = f"its progress stands at {pulse.progress:g} for more than {duration_text(stall)}"
+        return Finding(health=Health.DEGRADED, why=text)
+    return Finding(health=Health.HEALTHY, why="beating")
+
+
+def worst(findings: list[Finding]) -> Finding | None:
+    """Give the finding that counts; the first of equals."""
+    return max(findings, key=lambda each: _BADNESS[each.health], default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vital:
+    """The latest signs of life of one slot, for people to look at."""
+
+    beat_wall: float = 0.0
+    said: str = ""
+    answer: str = ""

@@ -1,0 +1,205 @@
+"""Asking workers how they are: by TCP, HTTP, a command, a line in their log, a file of beats.
+
+Every question ends with its timeout, and no exception leaves: what cannot be found out is an
+answer too. Nothing is kept open between two questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from uphold.core.addresses import parse_host_and_port, parse_url
+from uphold.core.events import Gone, Started
+from uphold.core.vitals import Answer, Outcome
+from uphold.errors import HostFailure
+
+if TYPE_CHECKING:
+    from uphold.core.addresses import Address
+    from uphold.core.events import SlotFact
+    from uphold.core.notices import Beat, Refused
+    from uphold.core.specs import Probe
+    from uphold.drivers.process import ProcessDriver
+    from uphold.host.homes import Home
+    from uphold.ports.clocks import Clock
+    from uphold.ports.probes import Subject
+
+_PASSED: Final = Outcome.PASSED
+_MISSED: Final = Outcome.MISSED
+_REFUTED: Final = Outcome.REFUTED
+_GOOD: Final = range(200, 400)
+_FIRST_LINE: Final = 4096
+_STATUS_LINE: Final = re.compile(rb"HTTP/[0-9.]+ ([0-9]{3})")
+_MOST_OF_A_LOG: Final = 1 << 20
+"""Bytes of a log that one question looks through."""
+_SECURELY: Final = str(Path(__file__).with_name("asking_securely.py"))
+
+
+class MachineProber:
+    """Asks on the running asyncio loop."""
+
+    def __init__(self, home: Home, clock: Clock, driver: ProcessDriver) -> None:
+        self._home = home
+        self._clock = clock
+        self._driver = driver
+        self._marks: dict[str, tuple[int, int, int]] = {}
+        """By slot: generation, and inode and size of its log when that run began."""
+        driver.subscribe(self._hear)
+
+    async def ask(self, probe: Probe, subject: Subject) -> Answer:
+        """Ask one question."""
+        try:
+            async with asyncio.timeout(probe.timeout):
+                return await self._ask(probe, subject)
+        except TimeoutError:
+            return Answer(_MISSED, f"{_what(probe)} gave no answer within {probe.timeout:g} s")
+        except (ConnectionRefusedError, ConnectionResetError, BrokenPipeError) as cause:
+            return Answer(_REFUTED, f"{_what(probe)}: {cause.strerror or cause}")
+        except (HostFailure, OSError, ValueError) as cause:
+            return Answer(_MISSED, f"{_what(probe)}: {cause}")
+
+    async def read_beat(self, path: str, subject: Subject) -> Beat | Refused:
+        """Read a file of beats, in a thread: it may lie on a slow disk."""
+        from uphold.host.beats import read_beat  # noqa: PLC0415 - few have such files
+
+        now = self._clock.now().wall
+        return await asyncio.to_thread(read_beat, path, now, subject.spec.name)
+
+    async def _ask(self, probe: Probe, subject: Subject) -> Answer:
+        match probe.way:
+            case "tcp":
+                address = parse_host_and_port(probe.target)
+                assert address is not None
+                (await _connect(address)).close()
+                return Answer(_PASSED, f"{_what(probe)} accepts connections")
+            case "http":
+                return await self._ask_http(probe, subject)
+            case "log":
+                return self._look_into_log(probe, subject)
+            case _:
+                return await self._run(probe.command, probe, subject)
+
+    async def _ask_http(self, probe: Probe, subject: Subject) -> Answer:
+        address = parse_url(probe.target)
+        assert address is not None
+        if address.secure:  # TLS would cost the supervisor 4 MiB for ever
+            command = (sys.executable, "-I", "-S", _SECURELY, probe.target)
+            return await self._run(command, probe, subject)
+        connection = await _connect(address)
+        try:
+            status = await _status_of(connection, address)
+        finally:
+            connection.close()
+        if status in _GOOD:
+            return Answer(_PASSED, f"{_what(probe)} answers {status}")
+        return Answer(_MISSED, f"{_what(probe)} answers {status}")
+
+    async def _run(self, command: tuple[str, ...], probe: Probe, subject: Subject) -> Answer:
+        code = await self._driver.run_probe(subject.slot, command)
+        if code == 0:
+            return Answer(_PASSED, f"{_what(probe)} exits with 0")
+        how = "was ended by a signal" if code is None else f"exits with {code}"
+        return Answer(_MISSED, f"{_what(probe)} {how}")
+
+    def _hear(self, fact: SlotFact) -> None:
+        """Remember how long a log was when a run began: older lines tell nothing of it."""
+        if isinstance(fact, Started):
+            spec = self._driver.spec_of(fact.slot)
+            if spec is not None and spec.ready is not None and spec.ready.way == "log":
+                inode, size = _standing(self._home.logs / f"{fact.slot}.log")
+                self._marks[fact.slot] = (fact.generation, inode, size)
+        elif isinstance(fact, Gone):
+            self._marks.pop(fact.slot, None)
+
+    def _look_into_log(self, probe: Probe, subject: Subject) -> Answer:
+        path = self._home.logs / f"{subject.slot}.log"
+        generation, inode, offset = self._marks.get(subject.slot, (subject.generation, 0, 0))
+        now_inode, size = _standing(path)
+        if generation != subject.generation or now_inode != inode or size < offset:
+            offset = 0  # it was rotated, or begun: all of it is new
+        text = b""
+        if size > offset:
+            with path.open("rb") as log:
+                log.seek(offset)
+                text = log.read(_MOST_OF_A_LOG)
+        end = text.rfind(b"\n") + 1
+        pattern = _pattern(probe.target)
+        for line in text[:end].decode(errors="replace").splitlines():
+            if pattern.search(line):
+                return Answer(_PASSED, f"its log says '{line[:100]}'")
+        self._marks[subject.slot] = (subject.generation, now_inode, offset + end)
+        return Answer(_MISSED, f"no line of its log matches '{probe.target[:100]}' yet")
+
+
+def _what(probe: Probe) -> str:
+    if probe.way == "exec":
+        return f"'{' '.join(probe.command)[:100]}'"
+    return probe.target[:100]
+
+
+async def _connect(address: Address) -> socket.socket:
+    """Connect to the first of its addresses that accepts."""
+    loop = asyncio.get_running_loop()
+    family, where = _literal(address) or await _resolve(address)
+    connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        connection.setblocking(False)
+        await loop.sock_connect(connection, where)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _literal(address: Address) -> tuple[int, tuple[str, int]] | None:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, address.host)
+        except OSError:
+            continue
+        return family, (address.host, address.port)
+    return None
+
+
+async def _resolve(address: Address) -> tuple[int, tuple[str, int]]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    family, _, _, _, where = found[0]
+    return family, (str(where[0]), int(where[1]))
+
+
+async def _status_of(connection: socket.socket, address: Address) -> int:
+    loop = asyncio.get_running_loop()
+    request = (
+        f"GET {address.path} HTTP/1.1\r\nHost: {address.authority}\r\n"
+        "User-Agent: uphold\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+    )
+    await loop.sock_sendall(connection, request.encode())
+    answer = b""
+    while b"\n" not in answer and len(answer) < _FIRST_LINE:
+        data = await loop.sock_recv(connection, _FIRST_LINE)
+        if not data:
+            break
+        answer += data
+    found = _STATUS_LINE.match(answer)
+    if found is None:
+        raise ValueError("no HTTP answer" if answer else "closed without an answer")
+    return int(found[1])
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
+def _standing(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_ino, found.st_size

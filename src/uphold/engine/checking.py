@@ -1,0 +1,433 @@
+"""Sees to the health of live runs: asks when it is time, listens, and reports what follows.
+
+Only runs that declare `ready`, `live` or `heartbeat` are known here; everybody else costs
+nothing. A run has at most one question open. What is found out about an earlier generation is
+told with that generation, so it changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import count
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from uphold.core import events
+from uphold.core.notices import NO_ERROR, Beat, Notice, Refused
+from uphold.core.specs import Instant
+from uphold.core.statuses import Finding, Health, State
+from uphold.core.vitals import (
+    UNHEALTHY,
+    Outcome,
+    Pulse,
+    Tally,
+    Vital,
+    judge_pulse,
+    next_look,
+    pause_before,
+    worst,
+)
+from uphold.ports.probes import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from uphold.core.absorbing import Observed
+    from uphold.core.events import Recorded, SlotFact
+    from uphold.core.specs import Probe
+    from uphold.core.statuses import SlotStatus
+    from uphold.core.vitals import Answer
+    from uphold.ports.clocks import Clock
+    from uphold.ports.logs import Log
+    from uphold.ports.probes import Prober
+
+_ASKED: Final = frozenset({"http", "tcp", "exec", "log"})
+"""Ways in which we ask; in the others the worker speaks by itself."""
+_READY, _LIVE, _BEAT = "ready", "live", "heartbeat"
+_FILE_LOOKS: Final = 3.0
+"""How often a file of beats is read within the time after which it is stale."""
+_SHOWN_AFTER: Final = 1.0
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known about the health of one run."""
+
+    subject: Subject
+    started: Instant
+    ready: bool
+    """It has been called ready, or nobody asks."""
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    asked: int = 0
+    pulse: Pulse | None = None
+    findings: dict[str, Finding] = field(default_factory=dict)
+    told: Finding | None = None
+    said: str = ""
+    """What it last said in STATUS=."""
+    asking: asyncio.Task[None] | None = None
+    waiting: list[str] = field(default_factory=list)
+    """Questions that became due while another was open."""
+
+
+class Checks:
+    """Keeps the runs that want to be looked after."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        prober: Prober | None,
+        report: Callable[[SlotFact], None],
+        show: Callable[[Mapping[str, Vital]], None],
+        log: Log,
+    ) -> None:
+        self._clock = clock
+        self._prober = prober
+        self._report = report
+        self._show = show
+        self._log = log
+        self._runs: dict[str, _Run] = {}
+        self._due: list[tuple[float, int, str, int, str]] = []
+        self._numbers = count()
+        self._alarm = asyncio.Event()
+        self._vitals: dict[str, Vital] = {}
+        self._shown_at = Instant(0.0)
+        self._unshown = False
+        self.refused: Counter[str] = Counter()
+        """What was not believed, by reason."""
+
+    def follow(self, observed: Observed, recorded: Iterable[Recorded]) -> None:
+        """Keep up with what happened to slots."""
+        for each in recorded:
+            slot = getattr(each.event, "slot", None)
+            if slot is None:
+                continue
+            status = observed.slots.get(slot)
+            run = self._runs.get(slot)
+            if status is None or not _is_looked_after(status):
+                if run is not None:
+                    self._drop(slot, run)
+                elif self._vitals and (status is None or status.identity is None):
+                    self._vitals.pop(slot, None)
+            elif run is None or run.subject.generation != status.generation:
+                self._take_on(status)
+            elif run.subject.spec is not status.terms:
+                self._amend(run, status)
+
+    def heard(self, slot: str, generation: int, notice: Notice | Refused) -> None:
+        """Hear what a worker says of itself."""
+        if isinstance(notice, Refused):
+            self.refused[notice.reason] += 1
+            return
+        run = self._runs.get(slot)
+        if notice.status is not None:
+            self._note(slot, said=notice.status)
+        if run is None or run.subject.generation != generation:
+            return
+        if notice.error is not None:
+            self._found(run, "said", None if notice.error == NO_ERROR else notice.error.message)
+        if notice.beat is not None:
+            self._beaten(run, notice.beat)
+        elif notice.watchdog == "alive":
+            self._beaten(run, None)
+        if notice.watchdog == "trigger":
+            self._condemn(run, UNHEALTHY, "it asked to be ended (WATCHDOG=trigger)")
+        if notice.ready and _way(run.subject.spec.ready) == "notify":
+            self._become_ready(run, "it said so")
+
+    def ready_by_descriptor(self, slot: str, generation: int) -> None:
+        """Hear that a worker has written to its descriptor of readiness."""
+        run = self._runs.get(slot)
+        if run is not None and run.subject.generation == generation:
+            self._become_ready(run, "it said so")
+
+    async def run(self) -> None:
+        """Ask whenever it is time, until cancelled."""
+        try:
+            while True:
+                await self._wait()
+                now = self._clock.now().mono
+                while self._due and self._due[0][0] <= now:
+                    _, _, slot, generation, what = heapq.heappop(self._due)
+                    run = self._runs.get(slot)
+                    if run is not None and run.subject.generation == generation:
+                        self._look(run, what, now)
+                self._show_vitals(now)
+        finally:
+            for slot, run in list(self._runs.items()):
+                self._drop(slot, run)
+
+    async def _wait(self) -> None:
+        at = self._due[0][0] if self._due else None
+        if self._unshown:
+            at = min(at or self._shown_at + _SHOWN_AFTER, self._shown_at + _SHOWN_AFTER)
+        cancel = None if at is None else self._clock.alarm(Instant(at), self._alarm.set)
+        try:
+            await self._alarm.wait()
+        finally:
+            self._alarm.clear()
+            if cancel is not None:
+                cancel()
+
+    def _take_on(self, status: SlotStatus) -> None:
+        assert status.terms is not None
+        old = self._runs.get(status.slot)
+        if old is not None:
+            self._drop(status.slot, old)
+        spec = status.terms
+        now = self._clock.now().mono
+        subject = Subject(slot=status.slot, generation=status.generation, spec=spec)
+        run = _Run(subject=subject, started=now, ready=status.state is State.RUNNING)
+        run.told = status.finding
+        self._runs[status.slot] = run
+        if spec.ready is not None and spec.ready.way in _ASKED:
+            self._ask_later(run, _READY, spec.ready.initial_delay)
+        if run.ready:
+            self._begin_life(run)
+
+    def _begin_life(self, run: _Run) -> None:
+        """Begin with what is asked only of those that are up."""
+        spec = run.subject.spec
+        if spec.live is not None:
+            pause = spec.live.initial_delay or _spread(run, spec.live.every)
+            self._ask_later(run, _LIVE, pause)
+        if spec.heartbeat is not None and run.pulse is None:
+            now = self._clock.now().mono
+            run.pulse = Pulse(began=now)
+            self._look_at_pulse(run, now)
+
+    def _amend(self, run: _Run, status: SlotStatus) -> None:
+        """Go on under changed terms; questions that were due are asked by the new ones."""
+        assert status.terms is not None
+        told = run.told
+        self._drop(status.slot, run)
+        self._take_on(status)
+        self._runs[status.slot].told = told
+
+    def _drop(self, slot: str, run: _Run) -> None:
+        if run.asking is not None:
+            run.asking.cancel()
+        if self._runs.get(slot) is run:
+            del self._runs[slot]
+        if self._vitals.pop(slot, None) is not None:
+            self._unshown = True
+
+    def _ask_later(self, run: _Run, what: str, pause: float) -> None:
+        at = self._clock.now().mono + pause
+        subject = run.subject
+        first = not self._due or at < self._due[0][0]
+        heapq.heappush(self._due, (at, next(self._numbers), subject.slot, subject.generation, what))
+        if first:
+            self._alarm.set()
+
+    def _look(self, run: _Run, what: str, now: Instant) -> None:
+        if what == _BEAT:
+            self._look_at_pulse(run, now)
+        elif run.asking is not None:
+            run.waiting.append(what)
+        else:
+            self._ask(run, what)
+
+    def _ask(self, run: _Run, what: str) -> None:
+        probe = getattr(run.subject.spec, what)
+        if self._prober is None or probe is None:
+            return
+        name = f"{what} {run.subject.slot}"
+        run.asking = asyncio.get_running_loop().create_task(self._question(run, what), name=name)
+
+    async def _question(self, run: _Run, what: str) -> None:
+        """Ask once; afterwards it is the turn of whatever became due meanwhile."""
+        assert self._prober is not None
+        probe: Probe = getattr(run.subject.spec, what)
+        answer = await self._prober.ask(probe, run.subject)
+        if self._runs.get(run.subject.slot) is not run:
+            return
+        run.asking = None
+        run.tallies[what] = tally = run.tallies.get(what, Tally()).after(answer)
+        if what == _READY:
+            self._judge_ready(run, probe, tally, answer)
+        else:
+            self._judge_live(run, probe, tally, answer)
+        if run.waiting:
+            self._ask(run, run.waiting.pop(0))
+
+    def _judge_ready(self, run: _Run, probe: Probe, tally: Tally, answer: Answer) -> None:
+        run.asked += 1
+        self._note(run.subject.slot, answer=answer.text)
+        if not run.ready:
+            if tally.passed(probe):
+                self._become_ready(run, answer.text or "ready")
+        elif tally.passed(probe):
+            self._found(run, _READY, None)
+        elif tally.failed(probe):
+            self._found(run, _READY, f"no longer ready: {answer.text}")
+        if run.ready and probe.way == "log":
+            return  # a line that was written stays written
+        self._ask_later(run, _READY, pause_before(probe, run.asked, ready=run.ready))
+
+    def _judge_live(self, run: _Run, probe: Probe, tally: Tally, answer: Answer) -> None:
+        if tally.failed(probe):
+            times = "" if tally.misses == 1 else f" {tally.misses} times in a row"
+            self._condemn(run, UNHEALTHY, f"live probe failed{times}: {answer.text}")
+            return
+        if tally.passed(probe):
+            run.findings.setdefault(_LIVE, Finding(health=Health.HEALTHY, why="alive"))
+            self._tell(run)
+        elif answer.outcome is not Outcome.PASSED:
+            missed = f"{tally.misses} of {probe.failures}"
+            self._warn(run, f"live probe missed ({missed}): {answer.text}")
+        self._ask_later(run, _LIVE, probe.every)
+
+    def _become_ready(self, run: _Run, why: str) -> None:
+        run.findings[_READY] = Finding(health=Health.HEALTHY, why="ready")
+        if run.ready:
+            return
+        run.ready = True
+        run.told = Finding(health=Health.HEALTHY, why="ready")
+        subject = run.subject
+        self._log.write("INFO", "worker.ready", f"{subject.slot}: {why}", worker=subject.slot)
+        self._report(events.Ready(slot=subject.slot, generation=subject.generation))
+        self._begin_life(run)
+
+    def _beaten(self, run: _Run, beat: Beat | None) -> None:
+        now = self._clock.now()
+        self._note(run.subject.slot, beat_wall=now.wall)
+        rule = run.subject.spec.heartbeat
+        pulse = run.pulse
+        if rule is None or pulse is None:
+            if beat is not None:  # nobody asked, and it tells all the same
+                self._found(run, _BEAT, beat.error)
+            return
+        late = run.findings.get(_BEAT)
+        if beat is None:
+            run.pulse = pulse.touched(now.mono, now.wall)
+        else:
+            run.pulse = pulse.after(beat, now.mono, now.wall)
+        if pulse.last is None or beat is not None or late is None or late.why != "beating":
+            self._judge_pulse(run, now.mono)
+
+    def _look_at_pulse(self, run: _Run, now: Instant) -> None:
+        """Let time pass over the beats; a file of them is read first."""
+        rule = run.subject.spec.heartbeat
+        if rule is None or run.pulse is None:
+            return
+        if rule.file and self._prober is not None:
+            if run.asking is None:
+                name = f"beat {run.subject.slot}"
+                work = self._read_beat(run, rule.file)
+                run.asking = asyncio.get_running_loop().create_task(work, name=name)
+            self._ask_later(run, _BEAT, rule.stale_after / _FILE_LOOKS)
+            return
+        self._judge_pulse(run, now)
+        if self._runs.get(run.subject.slot) is run and run.pulse is not None:
+            self._ask_later(run, _BEAT, next_look(run.pulse, rule, now) - now)
+
+    async def _read_beat(self, run: _Run, path: str) -> None:
+        assert self._prober is not None
+        beat = await self._prober.read_beat(path, run.subject)
+        if self._runs.get(run.subject.slot) is not run or run.pulse is None:
+            return
+        run.asking = None
+        if isinstance(beat, Refused):
+            self.refused[beat.reason] += 1
+        elif beat.at != run.pulse.wall or beat.seq != run.pulse.seq:
+            now = self._clock.now()
+            # As old as it says it is: what was written long ago is no sign of life now.
+            age = max(0.0, now.wall - (beat.at or now.wall))
+            run.pulse = run.pulse.after(beat, Instant(now.mono - age), beat.at or now.wall)
+            self._note(run.subject.slot, beat_wall=run.pulse.wall)
+        self._judge_pulse(run, self._clock.now().mono)
+        if run.waiting:
+            self._ask(run, run.waiting.pop(0))
+
+    def _judge_pulse(self, run: _Run, now: Instant) -> None:
+        rule = run.subject.spec.heartbeat
+        assert rule is not None
+        assert run.pulse is not None
+        found = judge_pulse(run.pulse, rule, now)
+        if found is None:
+            return
+        if found.code:
+            self._condemn(run, found.code, found.why)
+            return
+        before = run.findings.get(_BEAT)
+        run.findings[_BEAT] = found
+        if found.why == "heartbeat late" and (before is None or before.why != found.why):
+            self._warn(run, "heartbeat late: one is missing")
+        self._tell(run)
+
+    def _found(self, run: _Run, source: str, trouble: str | None) -> None:
+        """Note what one source says; None: nothing is wrong any more."""
+        if trouble is None:
+            run.findings[source] = Finding(health=Health.HEALTHY, why="ready")
+        else:
+            run.findings[source] = Finding(health=Health.UNHEALTHY, why=trouble)
+        self._tell(run)
+
+    def _condemn(self, run: _Run, code: str, why: str) -> None:
+        subject = run.subject
+        self._drop(subject.slot, run)
+        self._report(
+            events.Condemned(slot=subject.slot, generation=subject.generation, code=code, why=why)
+        )
+
+    def _tell(self, run: _Run) -> None:
+        """Report what all sources together mean, if that is news."""
+        found = worst(list(run.findings.values()))
+        told = run.told
+        if found is None or (told is not None and found.health is told.health is Health.HEALTHY):
+            return
+        if found == told:
+            return
+        run.told = found
+        about = {"slot": run.subject.slot, "generation": run.subject.generation}
+        if found.health is not Health.HEALTHY:
+            self._report(events.Sickened(**about, health=found.health, why=found.why))  # type: ignore[arg-type]
+        elif told is None:
+            self._report(events.Ready(**about, why=found.why))  # type: ignore[arg-type]
+        else:
+            self._report(events.Recovered(**about, why=found.why))  # type: ignore[arg-type]
+
+    def _warn(self, run: _Run, text: str) -> None:
+        slot = run.subject.slot
+        self._log.write("WARNING", "worker.missed", f"{slot}: {text}", worker=slot)
+
+    def _note(self, slot: str, **changes: object) -> None:
+        before = self._vitals.get(slot, Vital())
+        fields = {"beat_wall": before.beat_wall, "said": before.said, "answer": before.answer}
+        self._vitals[slot] = Vital(**{**fields, **changes})  # type: ignore[arg-type]
+        if not self._unshown:
+            self._unshown = True
+            self._alarm.set()
+
+    def _show_vitals(self, now: Instant) -> None:
+        """Let people see the latest signs of life, at most once a second."""
+        if self._unshown and now >= self._shown_at + _SHOWN_AFTER:
+            self._unshown = False
+            self._shown_at = now
+            self._show(MappingProxyType(dict(self._vitals)))
+
+
+def _is_looked_after(status: SlotStatus) -> bool:
+    spec = status.terms
+    if spec is None or status.identity is None:
+        return False
+    if status.state not in (State.STARTING, State.RUNNING):
+        return False
+    if status.finding is not None and status.finding.code:
+        return False
+    return not (spec.ready is None and spec.live is None and spec.heartbeat is None)
+
+
+def _way(probe: Probe | None) -> str:
+    return "" if probe is None else probe.way
+
+
+def _spread(run: _Run, every: float) -> float:
+    """Spread first questions over a period: a thousand workers are not asked at once."""
+    subject = run.subject
+    return every * (crc32(f"{subject.slot}:{subject.generation}".encode()) / 0xFFFFFFFF)
