@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
-from uphold.core.notices import NO_ERROR, Beat, Notice, Refused
+from uphold.core.notices import AHEAD, NO_ERROR, Beat, Notice, Refused
 from uphold.core.statuses import Fault
 from uphold.core.times import parse_utc
 
@@ -25,8 +25,6 @@ _LARGEST: Final = 1e15
 """More than anybody counts; beyond it a float no longer tells one step from the next."""
 _MOST_USEC: Final = 24 * 3600 * 1_000_000
 _YEAR_2000: Final = 946_684_800.0
-_AHEAD: Final = 300.0
-"""Clocks of two machines may differ by so much."""
 _FLAT: Final = frozenset({dict, list})
 _NAMES: Final = ("watcher_id", "worker_id", "hostname", "nonce")
 
@@ -188,7 +186,7 @@ def _moment(told: dict[str, Any], now: float) -> float | None:
     at = _wall(value)
     if at < _YEAR_2000:
         raise _Wrong("from-1970", "the heartbeat names a time before the year 2000.")
-    if at > now + _AHEAD:
+    if at > now + AHEAD:
         raise _Wrong("from-the-future", "the heartbeat names a time more than 5 min from now.")
     return at
 
