@@ -73,6 +73,7 @@ RESTARTING = {
     "clear_environment",
     "limits",
     "containment",
+    "heartbeat",  # as far as it is told of it in its environment
 }
 
 
@@ -142,6 +143,24 @@ def test_only_what_a_process_is_born_with_needs_a_restart(key):
 )
 def test_of_the_logs_only_mode_and_split_need_a_restart(logs, keys):
     assert restarting(web, replace(web, logs=logs)) == keys
+
+
+@pytest.mark.accepts("E-16")
+@pytest.mark.parametrize(
+    ("before", "after", "needs"),
+    [
+        (None, Heartbeat(), True),
+        (Heartbeat(stale_after=5.0), Heartbeat(stale_after=9.0), True),
+        (Heartbeat(stale_after=5.0), Heartbeat(stale_after=5.0, stall_after=9.0), False),
+        (Heartbeat(file="/a"), Heartbeat(file="/b"), True),
+        (Heartbeat(file="/a", stale_after=5.0), Heartbeat(file="/a", stale_after=9.0), False),
+        (Heartbeat(file="/a"), Heartbeat(file="/a", on_stale="restart"), False),
+        (Heartbeat(file="/a"), None, True),
+    ],
+)
+def test_of_the_heartbeat_only_what_a_worker_is_told_of_it_needs_a_restart(before, after, needs):
+    found = restarting(replace(web, heartbeat=before), replace(web, heartbeat=after))
+    assert found == (("heartbeat",) if needs else ())
 
 
 @pytest.mark.parametrize("key", [key for key in OTHER if key not in ("name", "kind")])

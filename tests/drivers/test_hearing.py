@@ -220,7 +220,7 @@ def began(generation=1):
 
 def test_what_is_said_before_the_start_is_told_comes_after_it():
     async def scene():
-        mouth, senders, told = Mouth(), Anybody(), []
+        mouth, senders, told = Mouth(), Anybody(lambda _: True), []
         hearing = Hearing(mouth, senders)
         hearing.begin(lambda *each: told.append(each))
         senders.expect("web", 1, "n")
@@ -239,7 +239,7 @@ def test_what_is_said_before_the_start_is_told_comes_after_it():
 @pytest.mark.parametrize("how", ["failed", "exited", "gone"])
 def test_what_was_kept_for_a_run_that_never_came_is_dropped(how):
     async def scene():
-        mouth, senders, told = Mouth(), Anybody(), []
+        mouth, senders, told = Mouth(), Anybody(lambda _: True), []
         hearing = Hearing(mouth, senders)
         hearing.begin(lambda *each: told.append(each))
         senders.expect("web", 1, "n")

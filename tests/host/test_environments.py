@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from uphold.core.specs import WorkerSpec
+from uphold.core.specs import Heartbeat, WorkerSpec
 from uphold.errors import HostFailure
 from uphold.host.environments import DEFAULT_PATH, Account, Environments, find_program
 
@@ -140,3 +140,13 @@ def test_the_notify_socket_is_handed_to_every_worker_unless_it_names_another():
     assert socket_of(named) == "/run/systemd/notify"
     declared = WorkerSpec(name="web", environment=(("NOTIFY_SOCKET", "/mine"),))
     assert socket_of(declared) == "/mine"
+
+
+def test_a_worker_is_told_how_it_is_to_beat():
+    by_notify = environment({}, heartbeat=Heartbeat(stale_after=2.5))
+    assert by_notify["WATCHDOG_USEC"] == "2500000"
+    assert "UPHOLD_BEAT_FILE" not in by_notify
+    by_file = environment({}, heartbeat=Heartbeat(file="/srv/beat.json"))
+    assert by_file["UPHOLD_BEAT_FILE"] == "/srv/beat.json"
+    assert "WATCHDOG_USEC" not in by_file
+    assert environment({}) == {"PATH": DEFAULT_PATH} | OURS

@@ -257,9 +257,9 @@ def test_a_folder_that_somebody_else_made_is_not_used(tmp_path, monkeypatch):
 def test_where_it_lies_depends_on_the_user_and_the_runtime_directory(tmp_path):
     found = list(notifying._folders({"XDG_RUNTIME_DIR": str(tmp_path)}))
     user = os.geteuid()
-    assert f"{tmp_path}/uphold" in found
+    assert f"{tmp_path}/uphold-notify" in found
     assert f"/tmp/uphold-{user}" in found
-    assert (found[0] == "/run/uphold") is (user == 0)
+    assert (found[0] == "/run/uphold-notify") is (user == 0)
     assert not [
         each for each in notifying._folders({"XDG_RUNTIME_DIR": "relative"}) if "rel" in each
     ]

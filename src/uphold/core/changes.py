@@ -62,7 +62,14 @@ def restarting(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:
     keys = differences(before, after)
     if keys and after.kind is Kind.MCP:
         return keys
-    return tuple(key for key in keys if key in _RESTARTING)
+    told = _told_of_heartbeats(before) != _told_of_heartbeats(after)
+    return tuple(key for key in keys if key in _RESTARTING or (key == "heartbeat" and told))
+
+
+def _told_of_heartbeats(spec: WorkerSpec) -> object:
+    """Give what a worker has been told of its heartbeats in its environment."""
+    terms = spec.heartbeat
+    return None if terms is None else terms.file or terms.stale_after
 
 
 def begins_anew(status: SlotStatus, spec: WorkerSpec) -> bool:

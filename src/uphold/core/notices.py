@@ -17,6 +17,9 @@ GOOD_STATUSES: Final = frozenset({"healthy", "ok", "running", "idle", "busy"})
 NO_ERROR: Final = Fault(code="", message="")
 """Said by a worker whose last error is over."""
 
+AHEAD: Final = 300.0
+"""Clocks of two machines may differ by so many seconds."""
+
 MISSING: Final = "missing"
 """Why nothing is known by a heartbeat file that is not there."""
 
@@ -38,6 +41,32 @@ class Beat:
     def good(self) -> bool:
         """Tell whether it speaks of a worker that does well."""
         return self.error is None and self.status.lower() in GOOD_STATUSES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBeat:
+    """What a heartbeat file says, and when it was written by the word of the file system."""
+
+    beat: Beat
+    modified: float
+
+    def age(self, now: float) -> float:
+        """Give its age in seconds: the older of the file and of what it says (C-119)."""
+        oldest = self.modified if self.beat.at is None else min(self.modified, self.beat.at)
+        return max(0.0, now - oldest)
+
+    def trouble(self, now: float, stale_after: float) -> str:
+        """Say what keeps it from speaking of a healthy worker; empty if nothing does."""
+        if self.modified > now + AHEAD:
+            return "its heartbeat file was written in the future"
+        age = self.age(now)
+        if age >= stale_after:
+            return f"its last heartbeat is {age:.0f} s old"
+        if self.beat.error is not None:
+            return f"its heartbeat tells of an error: {self.beat.error}"
+        if not self.beat.good:
+            return f"its heartbeat says '{self.beat.status or 'nothing'}'"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,7 @@ class ProcessDriver:
         self._specs: dict[str, WorkerSpec] = {}
         self._outputs = Outputs(home, on_fifo)
         self._groups = Groups(home)
-        self.senders = Senders()
+        self.senders = Senders(self._lives)
         environments = Environments(environment, notify)
         self.announcements = Announcements()
         self._launcher = Launcher(
@@ -224,6 +224,10 @@ class ProcessDriver:
         self.announcements.close()
         self._outputs.close()
         self._groups.close()
+
+    def _lives(self, slot: str) -> bool:
+        run = self._watch.runs.get(slot)
+        return run is not None and run.process is not None and run.process.alive()
 
     def _declared(self) -> list[str]:
         return [

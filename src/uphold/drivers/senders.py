@@ -1,7 +1,8 @@
 """Who sent it? From the number of a process, as the kernel gave it, to the slot it belongs to.
 
-Nobody is believed by what they say. A main process is known by its number while it is held; any
-other one must be of the session that a main process leads, or carry the nonce of its run.
+Nobody is believed by what they say. A main process is known by its number, which is its own while
+it is held; any other one must be of the session that a main process leads, or carry the nonce of
+its run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uphold.host.proctable import read_nonce, read_stat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from uphold.core.statuses import Identity
 
 _MOST_KNOWN: Final = 1024
@@ -28,20 +31,22 @@ class Sender(NamedTuple):
 class _Known:
     """One run, from just before its birth to its end."""
 
-    __slots__ = ("identity", "nonce", "sender", "sure")
+    __slots__ = ("child", "nonce", "pid", "sender")
 
-    def __init__(self, sender: Sender, nonce: str) -> None:
+    def __init__(self, sender: Sender, nonce: str, pid: int = 0, *, child: bool = False) -> None:
         self.sender = sender
         self.nonce = nonce
-        self.identity: Identity | None = None
-        self.sure = False
+        self.pid = pid
+        self.child = child
         """Its number is its own until we reap it."""
 
 
 class Senders:
     """Knows all runs that may speak."""
 
-    def __init__(self) -> None:
+    def __init__(self, lives: Callable[[str], bool]) -> None:
+        """`lives` tells whether the main process of a slot, held by us, has not ended yet."""
+        self._lives = lives
         self._by_slot: dict[str, _Known] = {}
         self._by_pid: dict[int, _Known] = {}
         self._by_nonce: dict[str, _Known] = {}
@@ -57,9 +62,8 @@ class Senders:
     def introduce(self, slot: str, generation: int, identity: Identity, *, child: bool) -> None:
         """Learn the main process of a run: started (a child of ours) or adopted."""
         self._forget(slot)
-        known = _Known(Sender(slot, generation, introduced=True), identity.nonce)
-        known.identity = identity
-        known.sure = child
+        sender = Sender(slot, generation, introduced=True)
+        known = _Known(sender, identity.nonce, identity.pid, child=child)
         self._by_slot[slot] = self._by_pid[identity.pid] = known
         if identity.nonce:
             self._by_nonce[identity.nonce] = known
@@ -73,17 +77,13 @@ class Senders:
     def find(self, pid: int) -> Sender | str:
         """Give the run a process belongs to, or a word for why it is not believed."""
         known = self._by_pid.get(pid)
-        if known is not None and known.sure:
+        if known is not None and (known.child or self._lives(known.sender.slot)):
             return known.sender
         if pid <= 0:
             return "invisible"
         stat = read_stat(pid)
-        if stat is None:
+        if stat is None or known is not None:
             return "gone"
-        if known is not None and known.identity is not None:
-            if known.identity.start_ticks == stat.start_ticks:
-                return known.sender
-            return "foreign"
         leader = self._by_pid.get(stat.session)
         if leader is not None:
             # Sessions are only entered by birth, and while one has members its number is its own.
@@ -112,5 +112,5 @@ class Senders:
             return
         if self._by_nonce.get(known.nonce) is known:
             del self._by_nonce[known.nonce]
-        if known.identity is not None and self._by_pid.get(known.identity.pid) is known:
-            del self._by_pid[known.identity.pid]
+        if self._by_pid.get(known.pid) is known:
+            del self._by_pid[known.pid]

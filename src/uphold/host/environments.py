@@ -63,12 +63,18 @@ class Environments:
         composed = self._handed_on(spec, account).copy()
         if self._notify and "NOTIFY_SOCKET" not in composed:  # named by them: they talk to others
             composed["NOTIFY_SOCKET"] = self._notify
+        if spec.heartbeat is not None and not spec.heartbeat.file:
+            # Without WATCHDOG_PID: its number is not known before it is born, and libraries
+            # take a missing one for "me".
+            composed["WATCHDOG_USEC"] = str(int(spec.heartbeat.stale_after * 1_000_000))
         composed.update(spec.environment)
         composed["UPHOLD_WORKER"] = worker_of(slot)
         composed["UPHOLD_SLOT"] = slot
         composed["UPHOLD_NONCE"] = nonce
         if spec.team is not None:
             composed["UPHOLD_TEAM"] = spec.team
+        if spec.heartbeat is not None and spec.heartbeat.file:
+            composed["UPHOLD_BEAT_FILE"] = spec.heartbeat.file
         return composed
 
     def _handed_on(self, spec: WorkerSpec, account: Account | None) -> dict[str, str]:

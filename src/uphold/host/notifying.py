@@ -33,6 +33,10 @@ AT_ONCE: Final = 64
 """Datagrams that are read before the loop gets its turn."""
 _BREATH: Final = 0.01
 """Pause after a full batch: whoever floods us waits, everybody else goes on."""
+_SOON: Final = 0.005
+"""If the next comes so soon after the last, more are coming: they are read together."""
+_FOLDER: Final = "uphold-notify"
+"""Not `uphold`, which people choose as a home: that is for its owner alone."""
 _LONGEST_PATH: Final = 100
 _LEFT_OVER: Final = 60.0
 _MOST_SWEPT: Final = 256
@@ -46,6 +50,8 @@ class NotifySocket:
         self._link = home.path / "notify.sock"
         self._hear: Hear | None = None
         self._resume: asyncio.TimerHandle | None = None
+        self._woken = 0.0
+        self._read = 0
         self._mode = 0o600
         for path in _candidates(self._link, environ or {}):
             bound = _bind(path, self._mode)
@@ -89,6 +95,7 @@ class NotifySocket:
                 return True
             except OSError:
                 return True  # an error of the socket itself: the next one tells more
+            self._read += 1
             pid, uid = _sender(ancillary)
             hear(data, pid, uid)
         return False
@@ -125,15 +132,30 @@ class NotifySocket:
         self._socket.close()
 
     def _wake(self) -> None:
-        if self.drain():
-            return
+        """Read what came; the first at once, and those of a rush a few at a time.
+
+        To be woken costs more than to read. Whoever sends meanwhile waits in the queue.
+        """
         loop = asyncio.get_running_loop()
-        loop.remove_reader(self._socket.fileno())
-        self._resume = loop.call_later(_BREATH, self._go_on)
+        now = loop.time()
+        pause = _SOON if now - self._woken < _SOON else 0.0
+        self._woken = now
+        if not self.drain():
+            pause = _BREATH
+        if pause:
+            loop.remove_reader(self._socket.fileno())
+            self._resume = loop.call_later(pause, self._go_on)
 
     def _go_on(self) -> None:
-        self._resume = None
-        asyncio.get_running_loop().add_reader(self._socket.fileno(), self._wake)
+        """Read what came during the pause; be woken again when nothing has."""
+        loop = asyncio.get_running_loop()
+        before = self._read
+        pause = _SOON if self.drain() else _BREATH
+        if self._read == before:
+            self._resume = None
+            loop.add_reader(self._socket.fileno(), self._wake)
+        else:
+            self._resume = loop.call_later(pause, self._go_on)
 
 
 def _sender(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, int]:
@@ -169,10 +191,10 @@ def _candidates(link: Path, environ: Mapping[str, str]) -> Iterator[Path]:
 def _folders(environ: Mapping[str, str]) -> Iterator[str]:
     user = os.geteuid()
     if user == 0:
-        yield "/run/uphold"
+        yield f"/run/{_FOLDER}"
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/") and _owner(Path(runtime)) == user:
-        yield f"{runtime.rstrip('/')}/uphold"
+        yield f"{runtime.rstrip('/')}/{_FOLDER}"
     # Whoever else has made the first of these keeps us from it, not from speaking at all.
     yield f"/tmp/uphold-{user}"  # noqa: S108 - checked before it is used
     yield f"/tmp/uphold-{user}-{os.urandom(8).hex()}"  # noqa: S108 - as above

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
-from uphold.core.notices import NO_ERROR, Beat, Notice, Refused
+from uphold.core.notices import AHEAD, NO_ERROR, Beat, Notice, Refused
 from uphold.core.statuses import Fault
 from uphold.core.times import parse_utc
 
@@ -25,8 +25,7 @@ _LARGEST: Final = 1e15
 """More than anybody counts; beyond it a float no longer tells one step from the next."""
 _MOST_USEC: Final = 24 * 3600 * 1_000_000
 _YEAR_2000: Final = 946_684_800.0
-_AHEAD: Final = 300.0
-"""Clocks of two machines may differ by so much."""
+_FLAT: Final = frozenset({dict, list})
 _NAMES: Final = ("watcher_id", "worker_id", "hostname", "nonce")
 
 
@@ -187,7 +186,7 @@ def _moment(told: dict[str, Any], now: float) -> float | None:
     at = _wall(value)
     if at < _YEAR_2000:
         raise _Wrong("from-1970", "the heartbeat names a time before the year 2000.")
-    if at > now + _AHEAD:
+    if at > now + AHEAD:
         raise _Wrong("from-the-future", "the heartbeat names a time more than 5 min from now.")
     return at
 
@@ -238,19 +237,14 @@ def _parse(text: bytes, most: int) -> dict[str, Any]:
     if len(text) > most:
         raise _Wrong("too-large", f"it has more than {most} bytes.")
     try:
-        told = json.loads(
-            text.decode("utf-8-sig"),
-            object_pairs_hook=_once,
-            parse_constant=_not_a_number,
-            parse_float=_finite,
-        )
+        told = _decoder.decode(text.decode("utf-8-sig"))
     except RecursionError:
         raise _Wrong("too-deep", f"it is nested more than {DEEPEST} deep.") from None
     except ValueError:
         raise _Wrong("not-json", "it is not JSON.") from None
     if not isinstance(told, dict):
         raise _Wrong("not-json", "it is not a JSON object.")
-    if _deeper(told, DEEPEST):
+    if not _FLAT.isdisjoint(map(type, told.values())) and _deeper(told, DEEPEST):
         raise _Wrong("too-deep", f"it is nested more than {DEEPEST} deep.")
     return told
 
@@ -271,6 +265,12 @@ def _finite(text: str) -> float:
     if number - number != 0.0:
         raise _Wrong("not-a-number", "a number in it is too large to be one.")
     return number
+
+
+_decoder: Final = json.JSONDecoder(
+    object_pairs_hook=_once, parse_constant=_not_a_number, parse_float=_finite
+)
+"""Made once: that costs more than a heartbeat."""
 
 
 def _deeper(value: object, levels: int) -> bool:
