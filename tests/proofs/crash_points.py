@@ -193,7 +193,8 @@ class Workshop:
                 wrong = [str(problem)]
                 struck = struck or self._faults.disarm()[0]
             wrong += [f"a traceback: {text[-600:]}" for text in tracebacks(station)]
-        shutil.rmtree(station.folder)
+        # A supervisor that is just being reaped may still take a file of its journal away.
+        shutil.rmtree(station.folder, ignore_errors=True)
         return struck, wrong
 
     def _station(self):

@@ -20,7 +20,7 @@ from uphold.engine.bus import gap
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
-from uphold.wire.views import change_view, plain, rows, spec_view, worker_rows
+from uphold.wire.views import change_view, plain, rows, spec_view, with_vitals, worker_rows
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -113,7 +113,7 @@ class Methods:
         found: object = self._written.find(asked)
         if found is None:
             listed = self._rows(snapshot, names, companions=asked[2])
-            for row in listed:
+            for row in with_vitals(listed, snapshot.vitals):
                 _hide(row, redactor)
             found = self._written.keep(asked, listed)
         return {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
@@ -138,6 +138,7 @@ class Methods:
         snapshot = self._supervisor.snapshot()
         entry = snapshot.declaration.workers.get(name)
         slots = list(worker_rows(name, entry, snapshot.observed, self._clock.now()))
+        with_vitals(slots, snapshot.vitals)
         worker: dict[str, object] = dict(slots[0]) if slots else {"name": name}
         if entry is not None:
             record = snapshot.record(entry)
@@ -167,6 +168,12 @@ class Methods:
         snapshot = self._supervisor.snapshot()
         now = self._clock.now().mono
         text = explain(name, snapshot.declaration, snapshot.observed, now)
+        for slot in snapshot.observed.of(name):
+            vital = snapshot.vitals.get(slot)
+            if vital is not None and vital.answer:
+                text += f" It was last asked: {vital.answer}."
+            if vital is not None and vital.said:
+                text += f" It says: {vital.said}."
         return {"schema": 1, "name": name, "text": self._redactor().text(text)}
 
     async def plan(self, _params: Mapping[str, Any]) -> object:

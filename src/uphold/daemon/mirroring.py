@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.health import slot_health
+from uphold.core.health import slot_health, trouble
 from uphold.core.times import utc_or_none
 from uphold.wire.envelopes import fault_shape
 from uphold.wire.overrides import encode_override
@@ -61,7 +61,7 @@ def _slot_view(status: SlotStatus) -> dict[str, object]:
         "health": str(slot_health(status)),
         "pid": None if identity is None else identity.pid,
         "last_heartbeat": utc_or_none(status.proved_wall),
-        "last_error": fault_shape(status.error),
+        "last_error": fault_shape(trouble(status)),
         "restarts": status.restarts,
         "generation": status.generation,
         "start_ticks": None if identity is None else identity.start_ticks,

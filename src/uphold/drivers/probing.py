@@ -10,19 +10,23 @@ import asyncio
 import re
 import socket
 import sys
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.addresses import parse_host_and_port, parse_url
 from uphold.core.events import Gone, Started
+from uphold.core.notices import AHEAD, Refused
 from uphold.core.vitals import Answer, Outcome
 from uphold.errors import HostFailure
+from uphold.host.beats import read_beat
+from uphold.wire.notices import decode_beat
 
 if TYPE_CHECKING:
     from uphold.core.addresses import Address
     from uphold.core.events import SlotFact
-    from uphold.core.notices import Beat, Refused
+    from uphold.core.notices import Beat
     from uphold.core.specs import Probe
     from uphold.drivers.process import ProcessDriver
     from uphold.host.homes import Home
@@ -65,10 +69,15 @@ class MachineProber:
 
     async def read_beat(self, path: str, subject: Subject) -> Beat | Refused:
         """Read a file of beats, in a thread: it may lie on a slow disk."""
-        from uphold.host.beats import read_beat  # noqa: PLC0415 - few have such files
-
         now = self._clock.now().wall
-        return await asyncio.to_thread(read_beat, path, now, subject.spec.name)
+        decode = partial(decode_beat, now=now, nonce=subject.nonce)
+        found = await asyncio.to_thread(read_beat, path, decode)
+        if isinstance(found, Refused):
+            return found
+        if found.modified > now + AHEAD:
+            return Refused("from-the-future", f"the heartbeat file {path} is from the future.")
+        # As old as the older of what it says and what the file system says.
+        return replace(found.beat, at=now - found.age(now))
 
     async def _ask(self, probe: Probe, subject: Subject) -> Answer:
         match probe.way:

@@ -69,6 +69,8 @@ class _Run:
     said: str = ""
     """What it last said in STATUS=."""
     asking: asyncio.Task[None] | None = None
+    look_at: float = 0.0
+    """When its beats are looked at next; earlier plans for that are void."""
     waiting: list[str] = field(default_factory=list)
     """Questions that became due while another was open."""
 
@@ -180,7 +182,9 @@ class Checks:
             self._drop(status.slot, old)
         spec = status.terms
         now = self._clock.now().mono
-        subject = Subject(slot=status.slot, generation=status.generation, spec=spec)
+        subject = Subject(
+            slot=status.slot, generation=status.generation, nonce=status.nonce, spec=spec
+        )
         run = _Run(subject=subject, started=now, ready=status.state is State.RUNNING)
         run.told = status.finding
         self._runs[status.slot] = run
@@ -219,6 +223,8 @@ class Checks:
     def _ask_later(self, run: _Run, what: str, pause: float) -> None:
         at = self._clock.now().mono + pause
         subject = run.subject
+        if what == _BEAT:
+            run.look_at = at
         first = not self._due or at < self._due[0][0]
         heapq.heappush(self._due, (at, next(self._numbers), subject.slot, subject.generation, what))
         if first:
@@ -226,7 +232,8 @@ class Checks:
 
     def _look(self, run: _Run, what: str, now: Instant) -> None:
         if what == _BEAT:
-            self._look_at_pulse(run, now)
+            if now >= run.look_at:
+                self._look_at_pulse(run, now)
         elif run.asking is not None:
             run.waiting.append(what)
         else:
@@ -267,7 +274,7 @@ class Checks:
             self._found(run, _READY, f"no longer ready: {answer.text}")
         if run.ready and probe.way == "log":
             return  # a line that was written stays written
-        self._ask_later(run, _READY, pause_before(probe, run.asked, ready=run.ready))
+        self._ask_later(run, _READY, pause_before(probe, run.asked - 1, ready=run.ready))
 
     def _judge_live(self, run: _Run, probe: Probe, tally: Tally, answer: Answer) -> None:
         if tally.failed(probe):
@@ -309,6 +316,9 @@ class Checks:
             run.pulse = pulse.after(beat, now.mono, now.wall)
         if pulse.last is None or beat is not None or late is None or late.why != "beating":
             self._judge_pulse(run, now.mono)
+        due = next_look(run.pulse, rule, now.mono)
+        if due < run.look_at and not rule.file:  # the first beat had more time than the others
+            self._ask_later(run, _BEAT, due - now.mono)
 
     def _look_at_pulse(self, run: _Run, now: Instant) -> None:
         """Let time pass over the beats; a file of them is read first."""
@@ -334,11 +344,12 @@ class Checks:
         run.asking = None
         if isinstance(beat, Refused):
             self.refused[beat.reason] += 1
-        elif beat.at != run.pulse.wall or beat.seq != run.pulse.seq:
+        else:
             now = self._clock.now()
-            # As old as it says it is: what was written long ago is no sign of life now.
-            age = max(0.0, now.wall - (beat.at or now.wall))
-            run.pulse = run.pulse.after(beat, Instant(now.mono - age), beat.at or now.wall)
+            # As old as it says it is; one from before this run is no sign of its life.
+            at = Instant(now.mono - max(0.0, now.wall - (beat.at or now.wall)))
+            if at >= run.pulse.began:
+                run.pulse = run.pulse.after(beat, at, beat.at or now.wall)
             self._note(run.subject.slot, beat_wall=run.pulse.wall)
         self._judge_pulse(run, self._clock.now().mono)
         if run.waiting:

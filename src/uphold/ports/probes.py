@@ -17,6 +17,7 @@ class Subject:
 
     slot: str
     generation: int
+    nonce: str
     spec: WorkerSpec
 
 

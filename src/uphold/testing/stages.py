@@ -13,6 +13,7 @@ from uphold.ports.logs import Log, NoLog
 from uphold.testing.clocks import FakeClock
 from uphold.testing.drivers import FakeDriver
 from uphold.testing.journals import MemoryJournal
+from uphold.testing.probers import FakeProber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +70,7 @@ class Stage:
     ) -> None:
         self.clock = clock or FakeClock()
         self.driver = FakeDriver(self.clock)
+        self.prober = FakeProber()
         self.journal = MemoryJournal()
         self.config = FakeConfig(*specs)
         self._nonces = count(1)
@@ -117,5 +119,6 @@ class Stage:
                 new_nonce=lambda: f"{next(self._nonces):032x}",
                 log=self._log,
                 boot_id="boot-1",
+                prober=self.prober,
             ),
         )

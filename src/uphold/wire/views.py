@@ -15,13 +15,14 @@ from uphold.core.times import utc_or_none, utc_text
 from uphold.wire.envelopes import exit_shape, fault_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from uphold.core.absorbing import Observed
     from uphold.core.changes import Change
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.events import Moment
     from uphold.core.specs import WorkerSpec
+    from uphold.core.vitals import Vital
 
     Row = dict[str, object]
 
@@ -82,6 +83,20 @@ def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
         "next_attempt_at": _next_attempt(entry, status, now),
         "why": why(entry, status, now.mono),
     }
+
+
+def with_vitals(rows: list[Row], vitals: Mapping[str, Vital]) -> list[Row]:
+    """Add the latest signs of life to the rows of those that give any."""
+    for each in rows if vitals else ():
+        vital = vitals.get(str(each["slot"]))
+        if vital is None:
+            continue
+        each["last_heartbeat_at"] = utc_or_none(vital.beat_wall)
+        if each["state"] == State.STARTING and vital.answer:
+            each["why"] = f"{each['why']}: {vital.answer}"
+        if each["state"] == State.RUNNING and vital.said:
+            each["why"] = f"{each['why']}; it says: {vital.said}"
+    return rows
 
 
 def plain(value: object) -> Any:

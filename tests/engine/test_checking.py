@@ -1,0 +1,289 @@
+"""Health, over fakes, on virtual time: who is asked when, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.engine.test_supervisor import staged, types
+
+from uphold.core.health import slot_health
+from uphold.core.notices import Beat, Notice, Refused
+from uphold.core.specs import Heartbeat, Need, Probe, RestartPolicy, WorkerSpec
+from uphold.core.statuses import Fault, Health, State
+from uphold.core.vitals import Answer, Outcome
+
+PASSED = Answer(Outcome.PASSED, "well")
+MISSED = Answer(Outcome.MISSED, "no answer")
+REFUTED = Answer(Outcome.REFUTED, "refused")
+
+TCP = Probe(way="tcp", target="127.0.0.1:1")
+WEB = WorkerSpec(name="web", command=("web",), ready=TCP)
+LIVE = WorkerSpec(name="web", command=("web",), live=replace(TCP, every=10.0))
+APP = WorkerSpec(name="app", command=("app",), depends_on=(("web", Need.HEALTHY),))
+SAYS = WorkerSpec(name="web", command=("web",), ready=Probe(way="notify"))
+BEATS = WorkerSpec(name="web", command=("web",), heartbeat=Heartbeat(stale_after=10.0))
+FILE = WorkerSpec(
+    name="web", command=("web",), heartbeat=Heartbeat(file="/b.json", stale_after=30.0)
+)
+
+
+def health(stage, slot="web"):
+    return slot_health(stage.status(slot))
+
+
+async def says(stage, generation=1, **what):
+    stage.supervisor.checks.heard("web", generation, Notice(**what))
+    await stage.clock.settle()
+
+
+@staged()
+async def test_nobody_is_asked_who_does_not_want_to_be(stage):
+    await stage.change(WorkerSpec(name="web", command=("web",)))
+    await stage.clock.advance(100.0)
+    assert stage.prober.asked == []
+    assert health(stage) is Health.HEALTHY
+
+
+@pytest.mark.accepts("M-30")
+@staged()
+async def test_a_worker_is_starting_until_it_is_ready_and_only_then_is_it_healthy(stage):
+    stage.prober.answers["web"] = REFUTED
+    await stage.change(WEB, APP)
+    await stage.clock.advance(3.0)
+    assert stage.status("web").state is State.STARTING
+    assert stage.status("web").identity is not None
+    assert health(stage) is Health.UNKNOWN
+    assert stage.status("app").state is State.WAITING
+    assert len(stage.prober.asked) == 5, "sooner than every 10 s: after 0.1, 0.2, 0.4, 0.8 s"
+    stage.prober.answers["web"] = PASSED
+    await stage.clock.advance(10.0)
+    assert stage.status("web").state is State.RUNNING
+    assert health(stage) is Health.HEALTHY
+    assert stage.status("app").state is State.RUNNING
+    assert "worker.ready" in types(stage)
+
+
+@pytest.mark.accepts("E-04", "B-17")
+@staged(WEB)
+async def test_one_that_is_no_longer_ready_is_unhealthy_and_goes_on_until_it_recovers(stage):
+    await stage.clock.advance(1.0)
+    stage.prober.answers["web"] = MISSED
+    await stage.clock.advance(20.0)
+    assert health(stage) is Health.HEALTHY, "two misses are not three"
+    await stage.clock.advance(10.0)
+    assert health(stage) is Health.UNHEALTHY
+    assert stage.status("web").state is State.RUNNING
+    assert stage.supervisor.snapshot().health is Health.DEGRADED
+    stage.prober.answers["web"] = PASSED
+    await stage.clock.advance(10.0)
+    assert health(stage) is Health.HEALTHY
+    assert stage.supervisor.snapshot().health is Health.HEALTHY
+    assert types(stage).count("worker.degraded") == 1
+    assert types(stage).count("worker.recovered") == 1
+
+
+@pytest.mark.accepts("E-04")
+@staged(LIVE)
+async def test_three_misses_in_a_row_abort_a_worker_and_it_comes_back(stage):
+    await stage.clock.advance(15.0)
+    stage.prober.answers["web"] = MISSED
+    await stage.clock.advance(19.0)
+    stage.prober.answers["web"] = PASSED
+    await stage.clock.advance(10.0)
+    stage.prober.answers["web"] = MISSED
+    await stage.clock.advance(29.0)
+    told = types(stage)
+    assert "worker.unhealthy" not in told[: told.index("worker.ready") + 1]
+    await stage.clock.advance(5.0)
+    assert stage.status("web").generation == 2
+    assert stage.status("web").failures == 0 or stage.status("web").restarts == 1
+    told = types(stage)
+    assert told.index("worker.unhealthy") < told.index("worker.aborting")
+    assert told.index("worker.aborting") < told.index("worker.disconnected")
+
+
+@pytest.mark.accepts("E-04")
+@staged(LIVE)
+async def test_evidence_counts_at_once(stage):
+    await stage.clock.advance(1.0)
+    stage.prober.answers["web"] = REFUTED
+    while "worker.unhealthy" not in types(stage):
+        await stage.clock.advance(1.0)
+    refuted = [each for each in stage.prober.asked if each[1] == 1]
+    assert len(refuted) <= 2, "one good answer at most, then a single bad one"
+    assert stage.status("web").generation == 2
+
+
+@pytest.mark.accepts("E-05", "B-18")
+@staged(LIVE)
+async def test_a_late_answer_about_an_old_run_changes_nothing(stage):
+    await stage.clock.advance(0.01)
+    stage.prober.hang("web")
+    await stage.clock.advance(10.0)
+    assert stage.prober.open["web"] == 1
+    stage.prober.answers["web"] = REFUTED
+    stage.driver.end("web", code=1)
+    await stage.clock.advance(5.0)
+    assert stage.status("web").generation == 2
+    stage.prober.answers["web"] = PASSED
+    stage.prober.release("web")
+    await stage.clock.advance(60.0)
+    assert stage.status("web").generation == 2
+    assert "worker.unhealthy" not in types(stage)
+
+
+@staged(replace(WEB, live=replace(TCP, every=1.0)))
+async def test_a_worker_is_never_asked_two_questions_at_a_time(stage):
+    await stage.clock.advance(1.0)
+    stage.prober.hang("web")
+    before = len(stage.prober.asked)
+    for _ in range(30):
+        await stage.clock.advance(1.0)
+        assert stage.prober.open["web"] <= 1
+    assert len(stage.prober.asked) == before + 1
+    stage.prober.release("web")
+    await stage.clock.advance(2.0)
+    assert len(stage.prober.asked) > before + 1
+
+
+@staged(SAYS)
+async def test_what_a_worker_says_makes_it_ready(stage):
+    await stage.clock.advance(100.0)
+    assert stage.status("web").state is State.STARTING
+    await says(stage, generation=7, ready=True)
+    assert stage.status("web").state is State.STARTING, "that was another run"
+    await says(stage, ready=True, status="at work")
+    assert stage.status("web").state is State.RUNNING
+    await stage.clock.advance(2.0)
+    assert stage.supervisor.snapshot().vitals["web"].said == "at work"
+
+
+@pytest.mark.accepts("D-21", "D-22")
+@staged(SAYS)
+async def test_a_structured_error_is_shown_until_it_is_over_or_it_ends_by_it(stage):
+    await says(stage, ready=True)
+    await says(stage, error=Fault(code="UPH_X", message="the queue is gone"))
+    assert health(stage) is Health.UNHEALTHY
+    assert stage.status("web").finding.why == "the queue is gone"
+    stage.driver.end("web", code=1)
+    await stage.clock.settle()
+    assert "the queue is gone" in stage.status("web").why or stage.status("web").generation == 2
+    assert any("the queue is gone" in str(each) for each in stage.journal.appended)
+
+
+@pytest.mark.accepts("P26")
+@staged(BEATS)
+async def test_missing_beats_warn_then_degrade_then_end(stage):
+    await says(stage, watchdog="alive")
+    assert health(stage) is Health.HEALTHY
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY, "one is told in the log"
+    await stage.clock.advance(10.0)
+    assert health(stage) is Health.DEGRADED
+    await says(stage, watchdog="alive")
+    assert health(stage) is Health.HEALTHY
+    await stage.clock.advance(31.0)
+    assert types(stage).count("worker.aborting") == 1
+    assert stage.status("web").generation == 2
+
+
+@pytest.mark.accepts("E-07")
+@staged(BEATS)
+async def test_the_first_beat_must_come_within_a_minute(stage):
+    await stage.clock.advance(59.0)
+    assert health(stage) is Health.UNKNOWN
+    await stage.clock.advance(2.0)
+    assert "worker.unhealthy" in types(stage)
+    assert stage.status("web").generation == 2
+
+
+@pytest.mark.accepts("B-78")
+@staged(BEATS)
+async def test_progress_that_stands_still_is_not_work(stage):
+    for number in range(12):
+        await says(stage, beat=Beat(status="running", progress=min(number, 3)))
+        await stage.clock.advance(2.0)
+    assert health(stage) is Health.DEGRADED
+    assert "stands at 3" in stage.status("web").finding.why
+    await says(stage, beat=Beat(status="idle", progress=3))
+    assert health(stage) is Health.HEALTHY, "who has nothing to do need not move"
+    await says(stage, beat=Beat(status="error", error="no disk"))
+    assert health(stage) is Health.UNHEALTHY
+    await says(stage, beat=Beat(status="running", progress=4))
+    assert health(stage) is Health.HEALTHY
+    assert stage.status("web").generation == 1
+
+
+@pytest.mark.accepts("C-109", "C-110", "C-111", "C-112")
+@staged(FILE)
+async def test_a_stale_file_degrades_and_never_ends_a_worker_by_default(stage):
+    def write(**what):
+        now = stage.clock.now().wall
+        stage.prober.beats["web"] = Beat(**{"status": "running", "at": now, **what})
+
+    await stage.clock.advance(40.0)
+    assert health(stage) is Health.UNKNOWN, "there is no file yet"
+    write()
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY
+    await stage.clock.advance(40.0)
+    assert health(stage) is Health.DEGRADED
+    write(error="the share is gone")
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.UNHEALTHY
+    write(status="stuck")
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.UNHEALTHY
+    write()
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY
+    await stage.clock.advance(1000.0)
+    assert health(stage) is Health.DEGRADED
+    assert stage.status("web").generation == 1
+
+
+@pytest.mark.accepts("S26")
+@staged(BEATS)
+async def test_what_is_refused_is_counted_and_is_no_beat(stage):
+    stage.supervisor.checks.heard("web", 1, Refused("not-a-number"))
+    await stage.clock.settle()
+    assert stage.supervisor.checks.refused == {"not-a-number": 1}
+    assert health(stage) is Health.UNKNOWN
+
+
+@staged(replace(LIVE, restart=RestartPolicy.NO))
+async def test_one_that_shall_not_come_back_stays_down_with_its_reason(stage):
+    await stage.clock.advance(1.0)
+    stage.prober.answers["web"] = REFUTED
+    await stage.clock.advance(10.0)
+    status = stage.status("web")
+    assert status.state is State.EXITED
+    assert status.error.code == "UPH_WORKER_UNHEALTHY"
+    assert "refused" in status.error.message
+
+
+@staged(WEB)
+async def test_a_worker_that_was_ready_need_not_become_so_again_for_the_next_supervisor(stage):
+    await stage.clock.advance(1.0)
+    stage.prober.answers["web"] = MISSED
+    await stage.crash()
+    await stage.start()
+    assert stage.status("web").state is State.RUNNING
+    await stage.clock.advance(45.0)
+    assert health(stage) is Health.UNHEALTHY, "and it is asked on"
+
+
+@staged(WEB)
+async def test_terms_that_change_in_place_are_followed(stage):
+    await stage.clock.advance(1.0)
+    before = len(stage.prober.asked)
+    await stage.change(replace(WEB, ready=None))
+    await stage.clock.advance(100.0)
+    assert len(stage.prober.asked) == before
+    assert stage.status("web").generation == 1
+    stage.prober.answers["web"] = REFUTED
+    await stage.change(WEB)
+    await stage.clock.advance(45.0)
+    assert stage.status("web").state is State.RUNNING
+    assert health(stage) is Health.UNHEALTHY
