@@ -159,6 +159,18 @@ async def test_what_a_worker_says_makes_it_ready(stage):
     assert stage.supervisor.snapshot().vitals["web"].said == "at work"
 
 
+@staged()
+async def test_what_is_said_before_the_start_is_believed_is_not_lost(stage):
+    stage.driver.hang_start("web")
+    await stage.change(SAYS)
+    await says(stage, ready=True)
+    await says(stage, generation=9, ready=True)
+    assert stage.status("web").state is State.STARTING
+    stage.driver.release_start("web")
+    await stage.clock.settle()
+    assert stage.status("web").state is State.RUNNING
+
+
 @pytest.mark.accepts("D-21", "D-22")
 @staged(SAYS)
 async def test_a_structured_error_is_shown_until_it_is_over_or_it_ends_by_it(stage):

@@ -45,6 +45,11 @@ class Announcements:
         asyncio.get_running_loop().add_reader(reading, self._readable, reading)
         return writing, int(probe.target)
 
+    @property
+    def listening(self) -> int:
+        """How many have not told anything yet."""
+        return len(self._open)
+
     def close(self) -> None:
         """Listen no more."""
         for reading in tuple(self._open):

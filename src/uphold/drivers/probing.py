@@ -7,6 +7,7 @@ answer too. Nothing is kept open between two questions.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 import sys
@@ -63,8 +64,10 @@ class MachineProber:
         except TimeoutError:
             return Answer(_MISSED, f"{_what(probe)} gave no answer within {probe.timeout:g} s")
         except (ConnectionRefusedError, ConnectionResetError, BrokenPipeError) as cause:
-            return Answer(_REFUTED, f"{_what(probe)}: {cause.strerror or cause}")
-        except (HostFailure, OSError, ValueError) as cause:
+            return Answer(_REFUTED, f"{_what(probe)}: {_reason(cause)}")
+        except OSError as cause:
+            return Answer(_MISSED, f"{_what(probe)}: {_reason(cause)}")
+        except (HostFailure, ValueError) as cause:
             return Answer(_MISSED, f"{_what(probe)}: {cause}")
 
     async def read_beat(self, path: str, subject: Subject) -> Beat | Refused:
@@ -151,14 +154,28 @@ def _what(probe: Probe) -> str:
     return probe.target[:100]
 
 
+def _reason(cause: OSError) -> str:
+    """Say it in the words of the machine; asyncio puts its own around them."""
+    return os.strerror(cause.errno) if cause.errno else str(cause)
+
+
 async def _connect(address: Address) -> socket.socket:
     """Connect to the first of its addresses that accepts."""
-    loop = asyncio.get_running_loop()
-    family, where = _literal(address) or await _resolve(address)
+    literal = _literal(address)
+    failure: OSError | None = None
+    for family, where in (literal,) if literal else await _resolve(address):
+        try:
+            return await _connect_to(family, where)
+        except OSError as cause:
+            failure = failure or cause
+    raise failure or OSError(f"{address.host} has no address")
+
+
+async def _connect_to(family: int, where: tuple[str, int]) -> socket.socket:
     connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         connection.setblocking(False)
-        await loop.sock_connect(connection, where)
+        await asyncio.get_running_loop().sock_connect(connection, where)
     except BaseException:
         connection.close()
         raise
@@ -175,11 +192,10 @@ def _literal(address: Address) -> tuple[int, tuple[str, int]] | None:
     return None
 
 
-async def _resolve(address: Address) -> tuple[int, tuple[str, int]]:
+async def _resolve(address: Address) -> list[tuple[int, tuple[str, int]]]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    family, _, _, _, where = found[0]
-    return family, (str(where[0]), int(where[1]))
+    return [(family, (str(where[0]), int(where[1]))) for family, _, _, _, where in found]
 
 
 async def _status_of(connection: socket.socket, address: Address) -> int:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _ASKED: Final = frozenset({"http", "tcp", "exec", "log"})
 """Ways in which we ask; in the others the worker speaks by itself."""
+_SAID: Final = frozenset({"notify", "fd"})
+_MOST_EARLY: Final = 16
 _READY, _LIVE, _BEAT = "ready", "live", "heartbeat"
 _FILE_LOOKS: Final = 3.0
 """How often a file of beats is read within the time after which it is stale."""
@@ -96,6 +98,9 @@ class Checks:
         self._due: list[tuple[float, int, str, int, str]] = []
         self._numbers = count()
         self._alarm = asyncio.Event()
+        self._observed: Observed | None = None
+        self._early: dict[str, list[tuple[int, Notice]]] = {}
+        """What was said by runs whose start is not believed yet."""
         self._vitals: dict[str, Vital] = {}
         self._shown_at = Instant(0.0)
         self._unshown = False
@@ -104,6 +109,7 @@ class Checks:
 
     def follow(self, observed: Observed, recorded: Iterable[Recorded]) -> None:
         """Keep up with what happened to slots."""
+        self._observed = observed
         for each in recorded:
             slot = getattr(each.event, "slot", None)
             if slot is None:
@@ -111,6 +117,8 @@ class Checks:
             status = observed.slots.get(slot)
             run = self._runs.get(slot)
             if status is None or not _is_looked_after(status):
+                if status is None or status.identity is not None:
+                    self._early.pop(slot, None)
                 if run is not None:
                     self._drop(slot, run)
                 elif self._vitals and (status is None or status.identity is None):
@@ -125,11 +133,34 @@ class Checks:
         if isinstance(notice, Refused):
             self.refused[notice.reason] += 1
             return
+        run = self._run_of(slot, generation, notice)
+        if run is not None:
+            self._take_in(run, notice)
+
+    def ready_by_descriptor(self, slot: str, generation: int) -> None:
+        """Hear that a worker has written to its descriptor of readiness."""
+        run = self._run_of(slot, generation, Notice(ready=True))
+        if run is not None:
+            self._become_ready(run, "it said so")
+
+    def _run_of(self, slot: str, generation: int, notice: Notice) -> _Run | None:
+        """Find the run that speaks; what it says before its start is believed is kept for then."""
         run = self._runs.get(slot)
-        if notice.status is not None:
+        if run is not None and run.subject.generation == generation:
+            return run
+        status = None if self._observed is None else self._observed.slots.get(slot)
+        believed = status is not None and status.identity is not None
+        if not believed or (status is not None and status.generation < generation):
+            early = self._early.setdefault(slot, [])
+            if len(early) < _MOST_EARLY:
+                early.append((generation, notice))
+        elif status is not None and status.generation == generation and notice.status is not None:
             self._note(slot, said=notice.status)
-        if run is None or run.subject.generation != generation:
-            return
+        return None
+
+    def _take_in(self, run: _Run, notice: Notice) -> None:
+        if notice.status is not None:
+            self._note(run.subject.slot, said=notice.status)
         if notice.error is not None:
             self._found(run, "said", None if notice.error == NO_ERROR else notice.error.message)
         if notice.beat is not None:
@@ -138,13 +169,7 @@ class Checks:
             self._beaten(run, None)
         if notice.watchdog == "trigger":
             self._condemn(run, UNHEALTHY, "it asked to be ended (WATCHDOG=trigger)")
-        if notice.ready and _way(run.subject.spec.ready) == "notify":
-            self._become_ready(run, "it said so")
-
-    def ready_by_descriptor(self, slot: str, generation: int) -> None:
-        """Hear that a worker has written to its descriptor of readiness."""
-        run = self._runs.get(slot)
-        if run is not None and run.subject.generation == generation:
+        if notice.ready and _way(run.subject.spec.ready) in _SAID:
             self._become_ready(run, "it said so")
 
     async def run(self) -> None:
@@ -192,6 +217,9 @@ class Checks:
             self._ask_later(run, _READY, spec.ready.initial_delay)
         if run.ready:
             self._begin_life(run)
+        for generation, notice in self._early.pop(status.slot, ()):
+            if generation == status.generation:
+                self._take_in(run, notice)
 
     def _begin_life(self, run: _Run) -> None:
         """Begin with what is asked only of those that are up."""
