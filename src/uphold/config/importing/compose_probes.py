@@ -17,13 +17,13 @@ from uphold.config.importing.reports import (
 from uphold.config.importing.wording import has_variables
 
 _TIMES: Final = {
-    "initial_delay_seconds": ("initial_delay", 0, "s"),
-    "period_seconds": ("every", 10, "s"),
-    "timeout_seconds": ("timeout", 1, "s"),
-    "success_threshold": ("successes", 1, ""),
-    "failure_threshold": ("failures", 3, ""),
+    "initial_delay_seconds": ("initial_delay", 0, 0, 86400, "s"),
+    "period_seconds": ("every", 10, 1, 86400, "s"),
+    "timeout_seconds": ("timeout", 1, 1, 3600, "s"),
+    "success_threshold": ("successes", 1, 1, 1000, ""),
+    "failure_threshold": ("failures", 3, 1, 1000, ""),
 }
-"""Setting, key here, default there, unit."""
+"""Setting, key here, default there, least, most, unit."""
 _HTTP: Final = frozenset({"host", "scheme", "path", "port"})
 _KINDS: Final = frozenset({"http_get", "exec"})
 
@@ -38,12 +38,12 @@ def probe_of(setting: Setting, texts: Texts, key: str) -> tuple[Terms, Outcome]:
         terms: Terms = {"http": _address(setting, given["http_get"], texts, remarks)}
     else:
         terms = {"exec": _program(setting, given["exec"], texts)}
-    for name, (ours, default, unit) in _TIMES.items():
+    for name, (ours, default, least, most, unit) in _TIMES.items():
         value = given.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 86400:
-            raise NotImportable(setting.at, f"{setting.name}: {name} must be a whole number")
-        least = 0 if ours == "initial_delay" else 1
-        if value or ours != "initial_delay":
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            rule = f"{name} must be a whole number from 0 to {most}"
+            raise NotImportable(setting.at, f"{setting.name}: {rule}")
+        if value or least:
             terms[ours] = f"{max(value, least)}{unit}" if unit else max(value, least)
     rest = sorted({*given} - _KINDS - {*_TIMES})
     if rest:

@@ -181,22 +181,31 @@ def _log_configuration(setting: Setting, terms: Terms, _texts: Texts, _source: S
         {*given} - {"rotation"} | {*rotation} - {"max_size_mb", "max_backups", "compress"}
     )
     if rest:
-        return approximated(f"logs; without {', '.join(rest)}, which have no counterpart")
+        return approximated(f"logs; without {', '.join(rest)}: no counterpart")
     return translated("logs")
 
 
 def _schedule(setting: Setting, terms: Terms, texts: Texts, _source: Source) -> Outcome:
     given = setting.value if isinstance(setting.value, dict) else {}
+    remarks: list[str] = []
     if given.get("cron"):
-        terms["schedule"] = {"cron": texts.read(given["cron"])}
+        schedule: Terms = {"cron": texts.read(given["cron"])}
+        if given.get("timezone"):
+            schedule["timezone"] = texts.read(given["timezone"])
+        else:
+            remarks.append("by the clock of UTC, not of this place; say timezone")
     elif given.get("interval") and quantities.duration(texts.read(given["interval"])) is not None:
-        terms["schedule"] = {"every": texts.read(given["interval"])}
+        schedule = {"every": texts.read(given["interval"])}
     else:
         return lost("it says neither cron nor an interval that uphold can read")
-    rest = sorted({*given} - {"cron", "interval"})
-    if rest:
-        return approximated(f"schedule; without {', '.join(rest)}: see docs/configuration.md")
-    return translated("schedule")
+    if given.get("run_on_start") is True:
+        schedule["at_load"] = True
+    if given.get("max_concurrent", 1) != 1:
+        remarks.append("one at a time, a run that is due meanwhile is left out")
+    rest = {*given} - {"cron", "interval", "timezone", "run_on_start", "max_concurrent"}
+    remarks += [f"{name} has no counterpart" for name in sorted(rest)]
+    terms["schedule"] = schedule
+    return approximated(f"schedule; {'; '.join(remarks)}") if remarks else translated("schedule")
 
 
 def _whole(setting: Setting, low: int, high: int) -> int:

@@ -32,7 +32,7 @@ def toml_of(imported: Import, *, source: str) -> str:
     if imported.supervisor:
         lines += ["", "[supervisor]", *_keys(imported.supervisor, ("supervisor",), _order_of())]
     if imported.defaults:
-        lines += ["", f"[defaults]    # what holds under {imported.kind} unless a program differs"]
+        lines += ["", "[defaults]    # what holds for each of them unless it says otherwise"]
         lines += _keys(imported.defaults, ("defaults",), _worker_order())
     for draft in imported.workers:
         lines += ["", f"[workers.{draft.name}]"]

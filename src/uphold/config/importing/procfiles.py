@@ -64,7 +64,7 @@ def _worker(setting: Setting, name: str, port: int, book: Book) -> Draft:
     outcome = translated(how if name == setting.name else f"{how}; the worker is called {name}")
     if setting.name == "release":
         terms["restart"] = "no"
-        outcome = approximated(f'{how}, restart = "no": it runs once at each start of uphold')
+        outcome = approximated('command, with restart = "no": it runs once at each start of uphold')
     book.judge(setting, outcome, name)
     return Draft(name, written_all(terms))
 

@@ -34,6 +34,8 @@ from uphold.config.importing.wording import written_all
 KIND: Final = "supervisord"
 _PROGRAM: Final = "program:"
 _GROUP: Final = "group:"
+_LAST: Final = 999
+"""The priority of those that have none."""
 _OF_MANY: Final = ("numprocs", "numprocs_start", "process_name")
 _WHOLE_SECTIONS: Final = {
     "unix_http_server": "uphold has a local socket of its own in its home, for its owner only",
@@ -135,7 +137,7 @@ def _groups(sections: list[Section], book: Book) -> dict[str, tuple[str, int]]:
         name = section.name.removeprefix(_GROUP).strip()
         settings = section.last()
         priority = settings.get("priority")
-        rank = 999 if priority is None else integer(priority, priority.value, -(10**6))
+        rank = _LAST if priority is None else _rank(priority)
         if priority is not None:
             book.judge(priority, approximated("depends_on of the programs; see their priority"))
         members = settings.get("programs")
@@ -216,8 +218,10 @@ class _Program:
             outcome = read_setting(setting, value, terms, self._source)
             if told:
                 self._book.judge(setting, outcome, name)
-        priority = self._settings.get("priority")
-        rank = 999 if priority is None else integer(priority, priority.value, -(10**6))
+        priority = self._settings.get("priority") or Setting(
+            self._section.at, self._section.label, "(priority)", None
+        )
+        rank = _LAST if priority.value is None else _rank(priority)
         outer = rank if self._group is None else self._group[1]
         return Ranked((outer, rank), name, terms, priority if told else None)
 
@@ -275,6 +279,10 @@ def _told_without_settings(source: Source, book: Book) -> None:
             " a program needs in environment, env_file or pass_environment"
         ),
     )
+
+
+def _rank(priority: Setting) -> int:
+    return integer(priority, priority.value, -(10**6))
 
 
 def _is_about_stderr(setting: Setting) -> bool:

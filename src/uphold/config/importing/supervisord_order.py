@@ -20,6 +20,7 @@ class Ranked(NamedTuple):
     name: str
     terms: dict[str, Any]
     priority: Setting | None
+    """What is judged: the setting, or a stand-in that says that there was none."""
 
 
 def put_in_order(ranked: list[Ranked], book: Book) -> None:
@@ -33,7 +34,8 @@ def put_in_order(ranked: list[Ranked], book: Book) -> None:
             if first and len(first) <= _MOST_BEFORE:
                 each.terms["depends_on"] = dict.fromkeys(first, "started")
     for each in ranked:
-        if each.priority is not None:
+        told = each.priority is not None and each.priority.value is not None
+        if told or (each.priority is not None and "depends_on" in each.terms):
             _judge(each, len(levels), book)
 
 

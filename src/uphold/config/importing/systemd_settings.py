@@ -18,6 +18,7 @@ from uphold.config.importing.reports import (
     translated,
 )
 from uphold.config.importing.wording import seconds, variable, words_of
+from uphold.config.keys import LIMITS
 from uphold.config.shapes import OWN_VARIABLES
 
 RESTARTING: Final = frozenset(
@@ -35,6 +36,7 @@ _UNITS: Final = {
     **dict.fromkeys(("d", "day", "days"), 86400.0),
     **dict.fromkeys(("w", "week", "weeks"), 604800.0),
 }
+_NO_LIMIT: Final = "no such limit here; set it where uphold is started, workers inherit it"
 _DAY: Final = 86400.0
 _CODES: Final = {"SUCCESS": 0, "FAILURE": 1, "TEMPFAIL": 75, "DATAERR": 65, "USAGE": 64}
 _SANDBOX: Final = re.compile(
@@ -63,7 +65,7 @@ def read_setting(setting: Setting, value: str, terms: Terms, source: Source) -> 
     if _OWN_FOLDERS.fullmatch(setting.name):
         return lost("uphold makes no folders; make it by hand, for the user of the worker")
     if _LIMITS.fullmatch(setting.name):
-        return lost("no such limit here; set it where uphold is started, workers inherit it")
+        return lost(_NO_LIMIT)
     return lost("uphold has no such setting")
 
 
@@ -229,12 +231,28 @@ def _nice(setting: Setting, value: str, terms: Terms, _source: Source) -> Outcom
     return translated("limits.nice")
 
 
+def _memory(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
+    size = re.fullmatch(r"([0-9]{1,12})([KMGT]?)", value)
+    if size is None or "memory" not in LIMITS.by_name:
+        return lost("write a size into limits.memory" if size is None else _NO_LIMIT)
+    terms.setdefault("limits", {})["memory"] = f"{size[1]}{f'{size[2]}iB' if size[2] else 'B'}"
+    return translated("limits.memory")
+
+
+def _cpu(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
+    percent = re.fullmatch(r"([0-9]{1,6})%", value)
+    if percent is None or "cpu" not in LIMITS.by_name:
+        return lost(_NO_LIMIT)
+    terms.setdefault("limits", {})["cpu"] = int(percent[1]) / 100
+    return translated("limits.cpu")
+
+
 def _watchdog(setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     wait = span(setting, value)
     if not 0 < wait <= _DAY:
         return translated("nothing to do: it is off")
-    terms["heartbeat"] = {"stale_after": seconds(wait)}
-    return translated("heartbeat.stale_after; the program says WATCHDOG=1 as before")
+    terms["heartbeat"] = {"stale_after": seconds(max(wait, 0.1))}
+    return approximated("heartbeat.stale_after: the third missing beat in a row ends it")
 
 
 def _output(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
@@ -287,6 +305,8 @@ _HANDLERS: Final[dict[str, Callable[[Setting, str, Terms, Source], Outcome]]] = 
     "RestartForceExitStatus": _prevent,
     "LimitNOFILE": _nofile,
     "Nice": _nice,
+    "MemoryMax": _memory,
+    "CPUQuota": _cpu,
     "WatchdogSec": _watchdog,
     "StandardOutput": _output,
     "StandardError": _output,

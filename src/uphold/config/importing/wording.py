@@ -17,7 +17,8 @@ DOLLAR: Final = "\ue002"
 """Stands for a dollar sign that means itself, where others do not."""
 _OURS: Final = re.compile("[\ue000-\ue002]")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DOLLAR: Final = re.compile(r"\$(?=[${])")
+_DOLLAR: Final = re.compile(r"\$(?=[${\ue000])")
+"""A dollar sign that would not mean itself: before another, a brace or a reference."""
 _SHELL: Final = re.compile(r"[^A-Za-z0-9_./:=@%+,\-\s\ue000\ue001]|^\s*[A-Za-z_][A-Za-z0-9_]*=")
 """Whatever a shell might understand, and an assignment before the command."""
 
@@ -44,7 +45,8 @@ def written(text: str) -> str:
     pieces: list[str] = []
     end = 0
     for match in _MARK.finditer(text):
-        pieces += [_plain(text[end : match.start()]), _reference(match)]
+        # With the mark behind it, so that a dollar sign before a reference is seen as such.
+        pieces += [_plain(text[end : match.start()] + _OPEN), _reference(match)]
         end = match.end()
     return "".join([*pieces, _plain(text[end:])])
 
@@ -83,7 +85,7 @@ def seconds(amount: float) -> str:
 
 
 def _plain(text: str) -> str:
-    return _DOLLAR.sub("$$", cleaned(text))
+    return cleaned(_DOLLAR.sub("$$", text))
 
 
 def _reference(match: re.Match[str]) -> str:
