@@ -96,6 +96,9 @@ WITHOUT_OWN_TEST = {
     "parts of one engine; tests/engine/test_supervisor.py plays them together": (
         r"engine/(auditing|drafts|intake|jobs|performer|reconciler|recovering|snapshots|telling)\.py"
     ),
+    "parts of one importer each; tests/config/importing plays them through it": (
+        r"config/importing/(compose|supervisord|systemd)_\w+\.py"
+    ),
     "a record without behaviour": r"drivers/runs\.py|version\.py",
     "starts something else; journeys run it": r"(.+/)?__main__\.py",
     "a front without code of its own": r"(.+/)?__init__\.py",
