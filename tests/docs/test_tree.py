@@ -88,7 +88,7 @@ WITHOUT_OWN_TEST = {
     ),
     "helpers of commands; tests/cli runs the commands": (
         r"cli/(changes|crashes|foreground|launching|output|owners|places|reaching|runtimelog"
-        r"|seeing|speaking|usage)\.py"
+        r"|seeing|speaking|usage|writing)\.py"
     ),
     "the composition root; tests/journeys runs it whole": (
         r"daemon/(left_overs|mirroring|serving)\.py"

@@ -7,10 +7,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from uphold.cli.arguments import usage_error
+from uphold.cli.speaking import warn
 from uphold.config.importing.emitting import toml_of
 from uphold.config.importing.reading import import_file
 from uphold.config.importing.recognising import KINDS
 from uphold.core.texts import printable
+from uphold.errors import Problem
 
 if TYPE_CHECKING:
     import argparse
@@ -36,10 +38,13 @@ class Imported:
         folder = os.path.dirname(os.path.abspath(path)) if path else os.curdir  # noqa: PTH100, PTH120
         return cls(source, import_file(source, kind=kind, target=folder))
 
-    def document(self) -> dict[str, Any]:
-        """Give everything the shape it has in JSON."""
+    def document(self, file: str | None) -> dict[str, Any]:
+        """Give everything the shape it has in JSON; `file` is where it was written, if it was."""
+        problems = [] if file is None else problems_of(file)
         return {
             "schema": 1,
+            "file": file,
+            "problems": [{"at": each.at, "text": each.text} for each in problems],
             "source": self.source,
             "kind": self.found.kind,
             "workers": [draft.name for draft in self.found.workers],
@@ -65,6 +70,19 @@ def tell_report(args: argparse.Namespace, imported: Imported) -> None:
     workers = "1 worker" if count == 1 else f"{count} workers"
     lines.append(f"{imported.source} ({imported.found.kind}): {workers}; {told}.")
     sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def problems_of(path: str) -> list[Problem]:
+    """Say what `uphold check` would: variables that are not set, files that are not there."""
+    from uphold.config.loading import examine
+
+    return list(examine(path, environ=os.environ).problems)
+
+
+def tell_problems(args: argparse.Namespace, path: str) -> None:
+    """Print what is still to be done before the file can be used."""
+    for problem in problems_of(path):
+        warn(args, f"still to be mended: {problem}")
 
 
 def refuse_other_languages(path: str) -> None:

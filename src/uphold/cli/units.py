@@ -63,15 +63,14 @@ class Unit:
         return "".join(f"{line}\n" for line in lines)
 
     def _service(self) -> list[str]:
+        words = (*self.program, "-c", self.config, "--home", self.home, "run", "--quiet")
         grace = longest_grace(_declared(self.settings))
         lines = [
             "Type=notify",
-            "# The supervisor is a child of `uphold run`, and it is the one that knows.",
-            "NotifyAccess=all",
-            f"ExecStart={self._command('run', '--quiet')}",
+            "# Quiet, and with somebody to notify, `uphold run` becomes the supervisor itself.",
+            "NotifyAccess=main",
+            f"ExecStart={' '.join(map(_word, words))}",
             "ExecReload=/bin/kill -HUP $MAINPID",
-            "# Should the supervisor hang or be left alone, it is ended and its workers are not.",
-            f"ExecStopPost=-{self._command('stop', '--keep-workers')}",
             "# The supervisor alone gets the signal; with another mode its death would be that of",
             f"# every worker. {_ENDS[self.settings.supervisor.on_exit]}",
             "KillMode=process",
@@ -87,10 +86,6 @@ class Unit:
         if self._needs_groups():
             lines += ["# Workers have control groups of their own.", "Delegate=yes"]
         return lines
-
-    def _command(self, *verb: str) -> str:
-        words = (*self.program, "-c", self.config, "--home", self.home, *verb)
-        return " ".join(map(_word, words))
 
     def _watchdog(self) -> float:
         return max(_LEAST_WATCHDOG, _PASSES * self.settings.supervisor.reconcile_every)

@@ -33,7 +33,7 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the configuration, and beside it what became of every setting."""
-    from uphold.cli.imports import Imported, refuse_other_languages, tell_report
+    from uphold.cli.imports import Imported, refuse_other_languages, tell_problems, tell_report
     from uphold.cli.writing import write_new
 
     output = None if args.output is None else os.path.abspath(args.output)  # noqa: PTH100
@@ -43,12 +43,13 @@ def run(args: argparse.Namespace) -> int:
     if output is not None:
         write_new(output, imported.toml, replace=args.force)
     if args.json:
-        print_document({**imported.document(), "file": output})
+        print_document(imported.document(output))
         return EXIT_DONE
     tell_report(args, imported)
     if output is None:
         sys.stdout.write(imported.toml)
     else:
+        tell_problems(args, output)
         say(
             args,
             f"wrote {printable(output)}; look at it, then: uphold -c {printable(output)} check",

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_import(args: argparse.Namespace) -> int:
-    from uphold.cli.imports import Imported, refuse_other_languages, tell_report
+    from uphold.cli.imports import Imported, refuse_other_languages, tell_problems, tell_report
 
     beside = os.path.join(os.path.dirname(args.origin), "uphold.toml")  # noqa: PTH118, PTH120
     path = os.path.abspath(args.config or beside)  # noqa: PTH100 - strings throughout
@@ -58,8 +58,9 @@ def _run_import(args: argparse.Namespace) -> int:
     imported = Imported.read(args.origin, args.kind, path)
     write_new(path, imported.toml, replace=args.force)
     if args.json:
-        print_document({**imported.document(), "file": path})
+        print_document(imported.document(path))
         return EXIT_DONE
     tell_report(args, imported)
+    tell_problems(args, path)
     say(args, f"wrote {printable(path)}; look at it, then: uphold -c {printable(path)} start")
     return EXIT_DONE

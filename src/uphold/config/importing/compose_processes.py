@@ -142,6 +142,8 @@ class Process:
             if other not in self._project.called:
                 text = f"'{self._original}' depends on '{other}', which is not there"
                 raise NotImportable(setting.at, text)
+            if other == self._original:
+                raise NotImportable(setting.at, f"'{other}' depends on itself")
             need, remark = self._need(other, conditions)
             needs |= dict.fromkeys(self._project.called[other], need)
             remarks += [f"{other}: {remark}"] if remark else []

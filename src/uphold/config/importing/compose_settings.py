@@ -46,7 +46,9 @@ def _environment(setting: Setting, terms: Terms, texts: Texts, _source: Source) 
 
 def _env_file(setting: Setting, terms: Terms, texts: Texts, source: Source) -> Outcome:
     files = setting.value if isinstance(setting.value, list) else [setting.value]
-    terms["env_file"] = source.path(texts.read(files[0] if files else ""))
+    if not files or not as_text(files[0]):
+        return translated("nothing to do: it is empty")
+    terms["env_file"] = source.path(texts.read(files[0]))
     if len(files) > 1:
         return approximated("env_file takes one file; the first was taken")
     return translated("env_file")

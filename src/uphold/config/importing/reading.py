@@ -39,6 +39,9 @@ def import_file(path: str, *, kind: str | None = None, target: str | None = None
             remedy=f"Say it with --as; known are {', '.join(KINDS)}.",
             exit_code=EXIT_USAGE,
         )
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise _invalid(shown, kind, NotImportable(f"{shown}:{line}", "there is a NUL character"))
     folder = os.path.dirname(full)
     source = Source(
         name=shown,
@@ -60,12 +63,7 @@ def _imported(kind: str, source: Source, shown: str) -> Import:
     try:
         imported = reader(source)
     except NotImportable as cause:
-        raise UpholdError(
-            f"{shown} cannot be imported as {kind}: {cause.at}: {cause.text}.",
-            code="UPH_IMPORT_INVALID",
-            remedy="Mend that line, or say with --as what the file is.",
-            exit_code=EXIT_CONFIG,
-        ) from cause
+        raise _invalid(shown, kind, cause) from cause
     if not imported.workers:
         raise UpholdError(
             f"{shown} names no program to run, as {kind} reads it.",
@@ -74,6 +72,15 @@ def _imported(kind: str, source: Source, shown: str) -> Import:
             exit_code=EXIT_CONFIG,
         )
     return imported
+
+
+def _invalid(shown: str, kind: str, cause: NotImportable) -> UpholdError:
+    return UpholdError(
+        f"{shown} cannot be imported as {kind}: {cause.at}: {cause.text}.",
+        code="UPH_IMPORT_INVALID",
+        remedy="Mend that line, or say with --as what the file is.",
+        exit_code=EXIT_CONFIG,
+    )
 
 
 def _text(path: str, shown: str) -> str:
