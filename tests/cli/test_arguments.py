@@ -70,7 +70,11 @@ def test_a_time_limit_may_carry_a_unit(uphold, supervisor):
         ("events", "--since", "tomorrow"),
         ("events", "-n", "x"),
         ("completion", "tcsh"),
-        ("init", "--from", "Procfile"),
+        ("init", "--as", "procfile"),
+        ("init", "--from", "Procfile", "--as", "foreman"),
+        ("import", "Procfile", "-o", "uphold.yaml"),
+        ("import",),
+        ("export", "launchd"),
     ],
 )
 def test_what_cannot_be_understood_is_a_usage_error_and_reaches_nobody(uphold, supervisor, words):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 
@@ -48,9 +46,3 @@ def test_init_replaces_nothing_unless_told(uphold, home):
     assert file.read_text() == before
     assert uphold("init", "--force", "--json").json["file"] == str(file)
     assert file.read_text() != before
-
-
-def test_importers_come_later_and_say_so(uphold, home):
-    result = uphold("init", "--from", "Procfile", "--json")
-    assert result.code == 2
-    assert "later version" in json.loads(result.out)["error"]["message"]

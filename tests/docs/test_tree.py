@@ -88,13 +88,16 @@ WITHOUT_OWN_TEST = {
     ),
     "helpers of commands; tests/cli runs the commands": (
         r"cli/(changes|crashes|foreground|launching|output|owners|places|reaching|runtimelog"
-        r"|seeing|speaking|usage)\.py"
+        r"|seeing|speaking|usage|writing)\.py"
     ),
     "the composition root; tests/journeys runs it whole": (
         r"daemon/(left_overs|mirroring|serving)\.py"
     ),
     "parts of one engine; tests/engine/test_supervisor.py plays them together": (
         r"engine/(auditing|drafts|intake|jobs|performer|reconciler|recovering|snapshots|telling)\.py"
+    ),
+    "parts of one importer each; tests/config/importing plays them through it": (
+        r"config/importing/(compose|supervisord|systemd)_\w+\.py"
     ),
     "a record without behaviour": r"drivers/runs\.py|version\.py",
     "starts something else; journeys run it": r"(.+/)?__main__\.py",

@@ -22,6 +22,8 @@ argparse._ = lambda text: text  # type: ignore[attr-defined]
 
 TAKES_A_VALUE: Final = frozenset({"-c", "--config", "--home", "--timeout", "--label", "--reason"})
 """Options that may stand before the verb and have a value after them."""
+_MODULES: Final = {"import": "importing"}
+"""Verbs that no module can be called by."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -96,7 +98,7 @@ def parser_of(verb: str) -> Parser:
 
 def command_of(verb: str) -> Any:
     """Import the module of a verb."""
-    return import_module(f"uphold.cli.commands.{verb}")
+    return import_module(f"uphold.cli.commands.{_MODULES.get(verb, verb)}")
 
 
 def add_order_options(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,8 @@ from typing import Final
 
 VERBS: Final[dict[str, str]] = {
     "init": "write a commented starter configuration",
+    "import": "translate the file of another supervisor, and say what became of each setting",
+    "export": "print a systemd unit that runs this supervisor",
     "check": "check the configuration file and list every problem",
     "plan": "show what the configuration file would change",
     "run": "supervise in the foreground; Ctrl-C stops everything in reverse order",

@@ -1,19 +1,18 @@
-"""`uphold init`: write a commented starter configuration."""
+"""`uphold init`: write a commented starter configuration, or one made from another's file."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from uphold.cli.arguments import usage_error
 from uphold.cli.speaking import print_document, say
+from uphold.cli.writing import write_new
 from uphold.core.texts import printable
-from uphold.errors import EXIT_DONE, HostFailure, NotPermitted
+from uphold.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     import argparse
-
-_LATER: Final = "Procfile, supervisord.conf and mcp.json"
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,23 +23,25 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="origin",
         metavar="FILE",
-        help="import another supervisor's file (comes with a later version)",
+        help="import supervisord.conf, Procfile, process-compose.yaml or a systemd unit",
+    )
+    parser.add_argument(
+        "--as", dest="kind", metavar="KIND", help="what the file is, if it cannot be told"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file where `start` will look for it."""
+    if args.origin is not None:
+        return _run_import(args)
+    if args.kind is not None:
+        raise usage_error("--as needs --from FILE.", "See `uphold init --help`.")
     from uphold.config.templates import starter
 
-    if args.origin is not None:
-        raise usage_error(
-            f"importing '{args.origin}' comes with a later version.",
-            f"Importers for {_LATER} are planned; `uphold init` writes a plain starter now.",
-        )
     path = os.path.abspath(args.config or "uphold.toml")  # noqa: PTH100 - strings throughout
     language = "yaml" if path.endswith((".yaml", ".yml")) else "toml"
     text = starter("full" if args.full else "minimal", language)
-    _write(path, text, replace=args.force)
+    write_new(path, text, replace=args.force)
     if args.json:
         print_document({"schema": 1, "file": path})
     else:
@@ -48,20 +49,18 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _write(path: str, text: str, *, replace: bool) -> None:
-    how = os.O_TRUNC if replace else os.O_EXCL
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o644)
-    except FileExistsError as cause:
-        raise NotPermitted(
-            f"{path} is there already and was left as it is.",
-            code="UPH_FILE_EXISTS",
-            remedy="Use --force to replace it, or -c to write another file.",
-        ) from cause
-    except OSError as cause:
-        raise HostFailure(
-            f"cannot write {path}: {cause.strerror}.",
-            remedy="Is the folder there, and may you write to it?",
-        ) from cause
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+def _run_import(args: argparse.Namespace) -> int:
+    from uphold.cli.imports import Imported, refuse_other_languages, tell_problems, tell_report
+
+    beside = os.path.join(os.path.dirname(args.origin), "uphold.toml")  # noqa: PTH118, PTH120
+    path = os.path.abspath(args.config or beside)  # noqa: PTH100 - strings throughout
+    refuse_other_languages(path)
+    imported = Imported.read(args.origin, args.kind, path)
+    write_new(path, imported.toml, replace=args.force)
+    if args.json:
+        print_document(imported.document(path))
+        return EXIT_DONE
+    tell_report(args, imported)
+    tell_problems(args, path)
+    say(args, f"wrote {printable(path)}; look at it, then: uphold -c {printable(path)} start")
+    return EXIT_DONE

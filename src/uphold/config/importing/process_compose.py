@@ -1,0 +1,163 @@
+"""A `process-compose.yaml`: the project's own settings, and one worker for each process."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from uphold.config.documents import Document, Unparsable
+from uphold.config.dotenv import parse_env
+from uphold.config.importing.compose_processes import Process, Project, replicas_apart
+from uphold.config.importing.compose_texts import Texts, as_text, variables_of
+from uphold.config.importing.reports import (
+    Book,
+    Import,
+    Names,
+    NotImportable,
+    Outcome,
+    Setting,
+    Source,
+    Terms,
+    approximated,
+    lost,
+    translated,
+)
+from uphold.config.importing.wording import written_all
+from uphold.config.yamls import parse_yaml
+
+KIND: Final = "process-compose"
+_DEFAULTS: Final[Terms] = {"restart": "no", "stop": {"grace": "10s"}}
+"""What holds under process-compose unless a process says otherwise."""
+_LOST: Final = {
+    "log_location": "each worker has its own log in the home; `uphold logs` shows all",
+    "log_level": "it is about process-compose's own log; uphold's has one level",
+    "log_length": "it is about the screen of process-compose; `uphold logs -n` shows as many",
+    "log_format": "output is kept as it is",
+    "log_configuration": "it is about a common log; set [defaults] logs for those of the workers",
+    "is_tui_disabled": "`uphold run` shows lines, `uphold run --table` a table",
+    "env_cmds": "commands are not run to fill variables; set them where uphold is started, or"
+    " in .env",
+    "disable_env_expansion": "variables of the whole file were left as they are",
+    "extends": "import the other file, too; it was not read",
+    "processes_include": "import the other file, too; it was not read",
+    "mcp_server": "there is no MCP server yet",
+}
+
+
+def read_process_compose(source: Source) -> Import:
+    """Translate a whole file."""
+    document = _parsed(source)
+    book = Book()
+    tables = document.tables
+    processes = tables.get("processes") or {}
+    if not isinstance(processes, dict):
+        raise NotImportable(_at(source, document, ("processes",)), "processes must be a table")
+    expands = tables.get("disable_env_expansion") is not True
+    texts = Texts(expands=expands, vars=_table(tables.get("vars")))
+    defaults: Terms = {**_DEFAULTS, **source.working_dir()}
+    for key, value in tables.items():
+        if key != "processes":
+            setting = Setting(_at(source, document, (key,)), "", key, value)
+            book.judge(setting, _project(setting, defaults, texts))
+    _dotenv(source, defaults, book)
+    project = Project(
+        source=source,
+        book=book,
+        texts=texts,
+        shell=_shell(tables.get("shell")),
+        processes=processes,
+        called=_names(processes),
+        at=lambda *where: _at(source, document, ("processes", *where)),
+    )
+    workers = [
+        draft
+        for name, given in processes.items()
+        for draft in Process(name, given, project).drafts()
+    ]
+    _told_without_settings(source, book)
+    return Import(
+        kind=KIND,
+        workers=tuple(workers),
+        report=book.lines(),
+        defaults=written_all(defaults),
+    )
+
+
+def _names(processes: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    names = Names()
+    called: dict[str, tuple[str, ...]] = {}
+    for name, given in processes.items():
+        many = replicas_apart(given)
+        wanted = [name] if many == 1 else [f"{name}-{number}" for number in range(many)]
+        called[name] = tuple(names.give(each) for each in wanted)
+    return called
+
+
+def _parsed(source: Source) -> Document:
+    try:
+        document = parse_yaml(source.text)
+    except Unparsable as cause:
+        raise NotImportable(source.at(cause.line), cause.text) from cause
+    if document.faults:
+        line, text = document.faults[0]
+        raise NotImportable(source.at(line), text.rstrip("."))
+    return document
+
+
+def _project(setting: Setting, defaults: Terms, texts: Texts) -> Outcome:
+    """Judge one setting of the project itself."""
+    if setting.name == "version":
+        return translated("nothing to do")
+    if setting.name == "environment":
+        found = variables_of(setting, texts)
+        defaults.setdefault("environment", {}).update(found)
+        return translated("[defaults] environment")
+    if setting.name == "is_strict":
+        return translated("always so here: unknown keys are refused")
+    if setting.name == "shell":
+        return translated("the commands that need a shell name it")
+    if setting.name == "vars":
+        return translated("put in where {{.NAME}} asks for them")
+    if setting.name.startswith("x-"):
+        return translated("nothing to do: notes of your own")
+    return lost(_LOST.get(setting.name, "uphold has no such setting"))
+
+
+def _dotenv(source: Source, defaults: Terms, book: Book) -> None:
+    """Take over the `.env` beside the file: process-compose hands it to every process."""
+    text = source.read(".env")
+    if text is None:
+        return
+    values, faults = parse_env(text)
+    setting = Setting(".env", "", "(.env)", None)
+    if faults:
+        line = faults[0][0]
+        book.judge(setting, lost(f"line {line} of it cannot be read; mend it and import again"))
+    elif values:
+        defaults["env_file"] = source.path(".env")
+        book.judge(setting, translated("[defaults] env_file"))
+
+
+def _shell(given: Any) -> tuple[str, str]:
+    table = _table(given)
+    return (
+        as_text(table.get("shell_command") or "bash"),
+        as_text(table.get("shell_argument") or "-c"),
+    )
+
+
+def _told_without_settings(source: Source, book: Book) -> None:
+    book.judge(
+        Setting(source.name, "", "(inherited environment)", None),
+        approximated(
+            "process-compose hands its whole environment on, uphold a short list; name what"
+            " a process needs in environment, env_file or pass_environment"
+        ),
+    )
+
+
+def _at(source: Source, document: Document, where: tuple[str, ...]) -> str:
+    return source.at(document.line_of(where))
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,59 @@
+"""Files that nobody wrote on purpose: an import, or one sentence with a place; nothing else."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.importing.readers import READERS, import_text
+from uphold.config.importing.emitting import toml_of
+from uphold.config.importing.reports import NotImportable
+
+WORDS = {
+    "supervisord": [
+        "[program:a]\n", "[group:g]\n", "[include]\n", "[supervisord]\n", "command=", "programs=a\n",
+        "files=*\n", "%(process_num)02d", "%(ENV_X)s", "%", "numprocs=3\n", "process_name=",
+        "environment=", 'A="1"', ",", "priority=1\n", "umask=022\n", "stdout_logfile_maxbytes=",
+    ],
+    "procfile": ["web: ", "worker:", "x", "$PORT", "${A}", "#", "'"],
+    "process-compose": [
+        "processes:\n", "  a:\n", "    command: x\n", "    depends_on: {a: {}}\n", "    replicas: 2\n",
+        "    readiness_probe: {exec: {command: y}}\n", "    environment: [A=1]\n", "{{.PC_REPLICA_NUM}}",
+        "vars: {a: b}\n", "shell: 5\n", "    entrypoint: [x]\n", "    log_configuration: {rotation: 1}\n",
+        "    schedule: {cron: 5}\n", "    env_file: []\n", "    vars: [1]\n",
+    ],
+    "systemd": [
+        "[Service]\n", "[Unit]\n", "ExecStart=", "/bin/x", "${A}", "$A", "%i", "%", "\\\n", "Restart=always\n",
+        "RestartSec=1\n", "Environment=A=1\n", "LimitNOFILE=", "SuccessExitStatus=", "ExecStop=", "-", "@",
+    ],
+}  # fmt: skip
+COMMON = [
+    "\n",
+    " ",
+    "=",
+    ":",
+    "1",
+    "-1",
+    "99999999999999999999",
+    "\0",
+    "é",
+    "\ue000",
+    '"',
+    "[",
+    "]",
+]
+
+
+@pytest.mark.parametrize("kind", READERS)
+@given(data=st.data())
+def test_whatever_a_file_holds_it_is_imported_or_refused(kind, data):
+    text = "".join(data.draw(st.lists(st.sampled_from(WORDS[kind] + COMMON), max_size=25)))
+    try:
+        imported = import_text(kind, text, {".env": "A=1\n"})
+    except NotImportable:
+        return
+    tables = tomllib.loads(toml_of(imported, source="f"))
+    assert len(tables.get("workers", {})) == len(imported.workers)
