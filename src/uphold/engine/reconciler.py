@@ -24,6 +24,7 @@ from uphold.core.actions import (
     Skip,
     Start,
     Stop,
+    Wait,
 )
 from uphold.core.dependencies import dependents
 from uphold.core.names import is_companion, worker_of
@@ -52,6 +53,7 @@ _MANY: Final = 8
 """From so many facts in a turn on there is a rush: the next turn waits for as many again."""
 _CLOSE_ENOUGH: Final = 0.001
 _MOST_STARTS: Final = 100
+_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Appoint, Skip)
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
 
@@ -181,13 +183,12 @@ class Reconciler:
             for name, at in steps.wakes:
                 self._wake_at(name, at)
             # A start allows nothing before it has come to something; a change in the books alone
-            # may, and a stop has a time after which it is not waited for any longer.
+            # may, and a stop or a next run has a time at which it is looked at again.
             look_at = {
                 worker_of(action.slot)
                 for action in steps.actions
-                if isinstance(
-                    action, Stop | Abort | Rest | Forget | Pardon | GiveUp | Appoint | Skip
-                )
+                if isinstance(action, _LOOKED_AT_AGAIN)
+                or (isinstance(action, Wait) and action.due is not None)
             }
             if not look_at:
                 return
