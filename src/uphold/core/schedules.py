@@ -147,16 +147,13 @@ def _cron(schedule: Schedule, now: Moment, *, covered: float, served: float, ski
 
 def look(schedule: Schedule, due: Due, now: Moment) -> Look:
     """Tell whether a decided run is due, still to come, or too late."""
-    if schedule.every is not None:
-        late, patience = now.mono - due.at, min(_ON_TIME, schedule.every)
-    else:
-        late, patience = now.wall - due.wall, _ON_TIME
+    late = now.wall - due.wall if schedule.every is None else now.mono - due.at
     if late < 0:
         behind = (due.wall - now.wall) - (due.at - now.mono)
         if schedule.every is None and behind > _SET_BACK:
             return Look.VOID if _again(schedule, due, now).wall < due.wall else Look.EARLY
         return Look.EARLY
-    return Look.DUE if late < patience else Look.MISSED
+    return Look.DUE if late < _ON_TIME else Look.MISSED
 
 
 def wake(schedule: Schedule, due: Due, now: Moment) -> Instant:
