@@ -153,7 +153,6 @@ BAD_TOML = {
         OK + "heartbeat.on_stale = 'kill'\n",
         [(3, ["heartbeat.on_stale", "'degrade'", "'restart'"])],
     ),
-    "schedule": (OK + "schedule = {}\n", [(3, ["'schedule'", "later version"])]),
     "memory": (OK + "limits.memory = '1GB'\n", [(3, ["'limits.memory'", "later version"])]),
     "cpu": (OK + "limits.cpu = 1.0\n", [(3, ["'limits.cpu'", "later version"])]),
     "python": ("[workers.a]\npython = 'x:Y'\n", [(2, ["'python'", "later version"])]),

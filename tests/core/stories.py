@@ -207,7 +207,13 @@ def copy_of(scenario: Scenario) -> Scenario:
 
 
 def plan_for(scenario: Scenario, *names: str) -> Plan:
-    return plan(scenario.declaration, scenario.observed, scenario.now.mono, names=names)
+    return plan(
+        scenario.declaration,
+        scenario.observed,
+        scenario.now.mono,
+        wall=scenario.now.wall,
+        names=names,
+    )
 
 
 def starts(decided: Plan) -> list[Start]:

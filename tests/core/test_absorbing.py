@@ -15,6 +15,7 @@ from uphold.core.statuses import (
     RESTING,
     TRANSITIONS,
     UNKILLABLE,
+    Due,
     Exit,
     Fault,
     Health,
@@ -60,6 +61,9 @@ def slot(state: State, **more: object) -> SlotStatus:
     return SlotStatus(**{**known, **more})
 
 
+DUE = Due(at=Instant(5.0), wall=9.0, rule="every 5 s", text="then")
+
+
 def every_fact(generation: int) -> list[events.SlotFact]:
     """One of each kind, about this generation."""
     other = replace(SOMEBODY, pid=8)
@@ -89,6 +93,8 @@ def every_fact(generation: int) -> list[events.SlotFact]:
         events.Pardoned(slot="web"),
         events.Amended(slot="web", terms=web),
         events.AbortBegun(slot="web", generation=generation, why="hangs"),
+        events.Appointed(slot="web", due=DUE, why="then"),
+        events.Skipped(slot="web", due=DUE, why="busy"),
     ]
 
 

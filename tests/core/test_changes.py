@@ -17,6 +17,7 @@ from uphold.core.specs import (
     Need,
     Probe,
     RestartPolicy,
+    Schedule,
     StopRule,
     WorkerSpec,
 )
@@ -56,6 +57,7 @@ OTHER: dict[str, object] = {
     "limits": Limits(nofile=64),
     "containment": "group",
     "logs": Logs(keep=9),
+    "schedule": Schedule(every=60.0),
     "labels": (("tier", "front"),),
 }
 """For every field of a spec some other value."""

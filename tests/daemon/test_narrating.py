@@ -3,6 +3,7 @@ from __future__ import annotations
 from uphold.core.events import (
     Adopted,
     Amended,
+    Appointed,
     Exited,
     Forgotten,
     GaveUp,
@@ -12,6 +13,7 @@ from uphold.core.events import (
     Pardoned,
     Recorded,
     Rested,
+    Skipped,
     StartBegun,
     Started,
     StartFailed,
@@ -20,13 +22,14 @@ from uphold.core.events import (
     StopFailed,
     WaitBegun,
 )
-from uphold.core.specs import WorkerSpec
-from uphold.core.statuses import Exit, Fault, Identity, State
+from uphold.core.specs import Instant, WorkerSpec
+from uphold.core.statuses import Due, Exit, Fault, Identity, State
 from uphold.daemon.narrating import narrate
 
 WHO = Identity(pid=7, start_ticks=1, boot_id="b", inode=1, nonce="secret-nonce")
 SPEC = WorkerSpec(name="web", command=("x",))
 FAULT = Fault(code="UPH_X", message="it broke")
+DUE = Due(at=Instant(5.0), wall=9.0, rule="every 5 s", text="then")
 FACTS = [
     StartBegun(slot="web.2", generation=1, nonce="n", terms=SPEC, seen=1, automatic=False, why="w"),
     Started(slot="web.2", generation=1, identity=WHO),
@@ -43,6 +46,8 @@ FACTS = [
     Forgotten(slot="web.2"),
     Pardoned(slot="web.2"),
     Amended(slot="web.2", terms=SPEC),
+    Appointed(slot="web.2", due=DUE, why="w"),
+    Skipped(slot="web.2", due=DUE, why="w"),
 ]
 
 

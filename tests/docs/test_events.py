@@ -10,8 +10,8 @@ import pytest
 from docs.papers import modules, page, table_rows
 from uphold.core import events
 from uphold.core.events import Event, Note, Recorded, SlotFact, StateChanged
-from uphold.core.specs import WorkerSpec
-from uphold.core.statuses import Exit, Fault, Health, Identity, State
+from uphold.core.specs import Instant, WorkerSpec
+from uphold.core.statuses import Due, Exit, Fault, Health, Identity, State
 from uphold.wire.envelopes import envelope
 
 EMITTING = ("core", "engine", "daemon", "drivers")
@@ -101,6 +101,7 @@ def samples() -> list[Event]:
         "proof": "p",
         "health": Health.DEGRADED,
         "code": "UPH_X",
+        "due": Due(at=Instant(5.0), wall=9.0, rule="every 5 s", text="then"),
         "before": State.STOPPED,
         "after": State.STARTING,
     }

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from uphold.core.statuses import State
+from uphold.core.specs import Instant, Schedule
+from uphold.core.statuses import Due, State
 from uphold.errors import StoreUnavailable
 from uphold.journal.recalling import recall
 from uphold.journal.standing import GENERATION_SKIP, SEQ_SKIP
@@ -54,6 +55,37 @@ def test_of_a_record_with_one_wrong_field_only_that_field_is_lost(written):
     memory = recall(path, BOOT)
     assert memory.slots["api"] == replace(status(), terms=None)
     assert "$.terms.stop.grace" in memory.meta["unreadable"]
+
+
+DUE = Due(at=Instant(90.0), wall=9e8, rule="every 5 s", text="then", owed=True, skipped=2)
+
+
+def scheduled():
+    terms = replace(status().terms, schedule=Schedule(cron="@daily", timezone="Europe/Berlin"))
+    return replace(status(), terms=terms, due=DUE)
+
+
+def test_a_schedule_and_the_next_run_are_remembered(written):
+    path = written(Batch(slots=[scheduled()]))
+    assert recall(path, BOOT).slots["api"] == scheduled()
+
+
+def test_the_next_run_is_decided_anew_after_a_boot(written):
+    path = written(Batch(slots=[scheduled()]))
+    after = recall(path, NEXT_BOOT).slots["api"]
+    assert after.due is None
+    assert after.terms == scheduled().terms
+
+
+@pytest.mark.accepts("T22")
+def test_a_record_from_before_there_were_schedules_is_read(written):
+    path = written(Batch(slots=[status()]))
+    plain = json.loads(_record(path))
+    del plain["due"], plain["terms"]["schedule"]
+    damage(path, json.dumps(plain))
+    memory = recall(path, BOOT)
+    assert memory.slots["api"] == status()
+    assert "unreadable" not in memory.meta
 
 
 @pytest.mark.accepts("T22")

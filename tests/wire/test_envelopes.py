@@ -6,8 +6,8 @@ import pytest
 
 from uphold.core import events as facts
 from uphold.core.events import Note, Recorded, SlotFact, StateChanged
-from uphold.core.specs import WorkerSpec
-from uphold.core.statuses import Exit, Fault, Health, Identity, State
+from uphold.core.specs import Instant, WorkerSpec
+from uphold.core.statuses import Due, Exit, Fault, Health, Identity, State
 from uphold.wire.codecs import encode
 from uphold.wire.envelopes import envelope, severity
 
@@ -18,6 +18,8 @@ DIED = Exit(code=None, signal=9, at=1770301815.234)
 FAULT = Fault(code="UPH_X", message="it broke")
 SLOT = {"slot": "api.2", "generation": 3}
 
+DUE = Due(at=Instant(5.0), wall=9.0, rule="every 5 s", text="then", owed=True, skipped=2)
+NEXT_RUN = {"slot": "api.2", "why": "w", "next_run": "then", "queued": True, "skipped": 2}
 CASES = [
     (
         facts.StartBegun(**SLOT, nonce=NONCE, terms=SPEC, seen=4, automatic=True, why="w"),
@@ -71,6 +73,8 @@ CASES = [
         "worker.unhealthy",
         {**SLOT, "error": {"code": "UPH_X", "message": "w"}, "why": "w"},
     ),
+    (facts.Appointed(slot="api.2", due=DUE, why="w"), "worker.scheduled", NEXT_RUN),
+    (facts.Skipped(slot="api.2", due=DUE, why="w"), "worker.skipped", NEXT_RUN),
     (
         StateChanged(slot="api.2", before=State.RUNNING, after=State.BACKOFF, why="w"),
         "worker.state_changed",

@@ -63,6 +63,8 @@ def troubled(row: Row) -> bool:
 
 def underway(row: Row) -> bool:
     """Tell whether a row has not yet arrived where it is wanted."""
+    if row["state"] == "waiting" and row["next_attempt_at"] is not None:
+        return False  # on a schedule, between two runs: that is as wanted
     return row["admin"] == "enabled" and row["state"] in ("starting", "waiting", "stopping")
 
 

@@ -22,7 +22,8 @@ from uphold.config.kinds import (
 )
 from uphold.config.probes import HEARTBEAT, LIVE, READY
 from uphold.config.shapes import Command, ExitCodes, Key, Needs, PassedNames, Table, TextTable
-from uphold.core.specs import Backoff, Limits, Logs, RestartPolicy, StopRule
+from uphold.config.timetables import CronText, ZoneName
+from uphold.core.specs import Backoff, Limits, Logs, RestartPolicy, Schedule, StopRule
 
 MINUTE: Final = 60.0
 DAY: Final = 86400.0
@@ -79,6 +80,23 @@ LOGS: Final = Table(
     build=Logs,
 )
 
+SCHEDULE: Final = Table(
+    (
+        Key("every", Duration(0.1, YEAR), None, "From one start to the next."),
+        Key("cron", CronText(), None, "Five fields as in a crontab, or @daily and the like."),
+        Key("timezone", ZoneName(), "UTC", "The zone whose clock cron goes by."),
+        Key(
+            "overlap",
+            Choice(("skip", "queue", "kill")),
+            "skip",
+            "What becomes of a run that is due while the last one goes on.",
+        ),
+        Key("at_load", Flag(), False, "Whether it also runs when it is declared."),
+    ),
+    build=Schedule,
+    meant={"interval": "every", "tz": "timezone", "zone": "timezone", "run_at_load": "at_load"},
+)
+
 WORKER: Final = Table(
     (
         Key("command", Command(), None, "What to run: a list of words, or text to be split."),
@@ -125,9 +143,10 @@ WORKER: Final = Table(
             "What keeps its processes together: marks, or a control group of its own.",
         ),
         Key("logs", LOGS, {}, "Where its output goes and how much is kept."),
+        Key("schedule", SCHEDULE, None, "When it runs, if it does not run all the time."),
         Key("labels", TextTable(), {}, "Free notes for people and programs."),
     ),
-    later=frozenset({"schedule", "python", "mcp", "remote"}),
+    later=frozenset({"python", "mcp", "remote"}),
     meant={
         "cmd": "command",
         "exec": "command",
@@ -158,6 +177,8 @@ WORKER: Final = Table(
         "liveness_probe": "live",
         "readiness_probe": "ready",
         "watchdog": "heartbeat.stale_after",
+        "cron": "schedule.cron",
+        "every": "schedule.every",
     },
 )
 

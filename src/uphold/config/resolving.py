@@ -21,6 +21,7 @@ from uphold.config.probes import check_probe, over_defaults
 from uphold.config.secrecy import Secrets
 from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
+from uphold.config.timetables import is_whole, settle_schedule
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
 from uphold.core.specs import Settings, SupervisorSpec, WorkerSpec
 
@@ -146,12 +147,13 @@ class Resolver:
             "environment": self._environment(own, given, place),
             "depends_on": self._needs(name, own),
         }
-        for key in self._defaults:
-            if key not in own and key not in _TOGETHER:
+        for key, value in self._defaults.items():
+            if key not in own and key not in _TOGETHER and is_whole(key, value):
                 terms[key] = self._default(key)
         for key, value in own.items():
             if key not in _TOGETHER:
                 terms[key] = self._over_default(key, value, place)
+        settle_schedule(terms, given, place)
         return WorkerSpec(name=name, **terms)
 
     def _default(self, key: str) -> Any:

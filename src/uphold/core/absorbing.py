@@ -125,14 +125,15 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
         case events.Gone():
             return _gone(status, fact, at)
         case events.StopBegun():
-            return _stopping(fact)
+            return _stopping(status, fact)
         case events.KillBegun():
             return {"killed": True, "error": None}
         case events.StopFailed():
             return _not_stopped(status, fact, at)
         case events.WaitBegun():
             failures = 0 if fact.afresh else status.failures
-            return {"state": State.WAITING, "failures": failures, "why": fact.why}
+            due = fact.due or status.due
+            return {"state": State.WAITING, "failures": failures, "why": fact.why, "due": due}
         case events.GaveUp():
             return {"state": State.FAILED, "why": fact.why}
         case events.Rested():
@@ -143,6 +144,8 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
             return calm | _rested("reset") if ended else calm
         case events.Amended():
             return _amended(status, fact.terms)
+        case events.Appointed() | events.Skipped():
+            return {"due": fact.due}
         case events.Forgotten():
             return {}
         case events.Ready() | events.Sickened() | events.Condemned() | events.Recovered():
@@ -168,6 +171,7 @@ def _begun(status: SlotStatus, fact: events.StartBegun) -> Changes:
         "hopeless": False,
         "exit": None,
         "finding": None,
+        "due": fact.due or status.due,
         "why": fact.why,
     }
 
@@ -248,7 +252,9 @@ def _not_started(status: SlotStatus, fact: events.StartFailed) -> Changes:
     }
 
 
-def _stopping(fact: events.StopBegun) -> Changes:
+def _stopping(status: SlotStatus, fact: events.StopBegun) -> Changes:
+    # A run that was put off is not wanted any more, unless it is what this stop is for.
+    due = fact.due or (None if status.due is None else alter(status.due, owed=False))
     # What went wrong before is no trouble of this stop.
     return {
         "state": State.STOPPING,
@@ -256,6 +262,7 @@ def _stopping(fact: events.StopBegun) -> Changes:
         "killed": False,
         "hopeless": False,
         "error": None,
+        "due": due,
         "why": fact.why,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uphold.core.specs import NEVER, Instant, WorkerSpec
+from uphold.core.statuses import Due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +16,8 @@ class Start:
     spec: WorkerSpec
     why: str
     automatic: bool = False
+    due: Due | None = None
+    """The run after this one, if it is on a schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,8 @@ class Stop:
 
     slot: str
     why: str
+    due: Due | None = None
+    """The run that follows as soon as this one has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,8 @@ class Wait:
     why: str
     afresh: bool = False
     """Somebody wants it in spite of its failures: they are forgiven while it waits."""
+    due: Due | None = None
+    """Its next run, if that is what it waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +99,27 @@ class Amend:
     why: str
 
 
-Action = Start | Stop | Abort | Kill | Wait | GiveUp | Rest | Forget | Pardon | Amend
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appoint:
+    """Note when a slot that runs or has failed is to run next."""
+
+    slot: str
+    why: str
+    due: Due
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Note that a run does not take place, and when the next one does."""
+
+    slot: str
+    why: str
+    due: Due
+
+
+Action = (
+    Start | Stop | Abort | Kill | Wait | GiveUp | Rest | Forget | Pardon | Amend | Appoint | Skip
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,6 +161,9 @@ def _about_workers(
         if refusal is not None:
             return refusal
         override = _overridden(entry.override, wish, version)
+        if entry.spec.schedule is not None and not isinstance(wish, orders.StartWorkers):
+            # Let back on its schedule, it waits for its time: only a start means "now".
+            override = replace(override, kick=entry.override.kick)
         if not isinstance(wish, orders.ScaleWorker | orders.SignalWorkers):
             override = replace(override, by=by, order=order.id)
         if not isinstance(wish, orders.SignalWorkers):

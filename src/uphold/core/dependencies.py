@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.specs import WorkerSpec
+    from uphold.core.statuses import SlotStatus
 
 
 def unmet(entry: Entry, declaration: Declaration, observed: Observed) -> str | None:
@@ -38,11 +39,17 @@ def _is_met(entry: Entry, need: Need, observed: Observed) -> bool:
         return False
     return all(
         status is not None
-        and status.state in wanted_states
+        and _arrived(status, entry) in wanted_states
         and (status.state is not State.EXITED or status.error is None)
         and (need is not Need.HEALTHY or slot_health(status) is Health.HEALTHY)
         for status in statuses
     )
+
+
+def _arrived(status: SlotStatus, entry: Entry) -> State:
+    """Say where a slot has got to; one that ran on its schedule and waits again has ended."""
+    ran = entry.spec.schedule is not None and status.exit is not None and status.error is None
+    return State.EXITED if ran and status.state is State.WAITING else status.state
 
 
 def _standing(entry: Entry, observed: Observed) -> str:

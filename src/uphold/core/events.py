@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from uphold.core.specs import Instant, WorkerSpec
-from uphold.core.statuses import Exit, Fault, Health, Identity, State
+from uphold.core.statuses import Due, Exit, Fault, Health, Identity, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,7 @@ class StartBegun:
     automatic: bool
     """True when no person asked: it counts as a restart."""
     why: str
+    due: Due | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,8 @@ class StopBegun:
     slot: str
     generation: int
     why: str
+    due: Due | None = None
+    """The run that follows as soon as this one has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,7 @@ class WaitBegun:
     why: str
     afresh: bool = False
     """Its earlier failures no longer count."""
+    due: Due | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +232,27 @@ class AbortBegun:
     why: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appointed:
+    """The next run of a scheduled slot was decided."""
+
+    TYPE: ClassVar[str] = "worker.scheduled"
+    slot: str
+    due: Due
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A run that was due did not take place."""
+
+    TYPE: ClassVar[str] = "worker.skipped"
+    slot: str
+    due: Due
+    """The next one."""
+    why: str
+
+
 SlotFact = (
     StartBegun
     | Started
@@ -249,6 +274,8 @@ SlotFact = (
     | Condemned
     | Recovered
     | AbortBegun
+    | Appointed
+    | Skipped
 )
 
 

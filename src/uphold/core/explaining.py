@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.absorbing import duration_text
 from uphold.core.restarts import due, exhausted
+from uphold.core.schedules import next_text, rule_text
 from uphold.core.specs import Instant
 from uphold.core.statuses import Admin, Health, SlotStatus, State
 
 if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration, Entry
+    from uphold.core.specs import Schedule
 
 _STATE_WORDS: Final = {
     State.STOPPED: "stopped",
@@ -38,8 +40,12 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
             return _why_stopping(status, now)
         case State.BACKOFF:
             return _why_backoff(entry, status, now)
-        case State.WAITING | State.FAILED:
+        case State.WAITING:
             return status.why
+        case State.FAILED:
+            return f"{status.why}{_next_run(entry, status)}"
+        case State.EXITED if _next_run(entry, status):
+            return f"{status.why}{_next_run(entry, status)}"
         case State.EXITED:
             policy = "" if status.terms is None else f"; restart = {status.terms.restart}"
             return f"{status.why}{policy}"
@@ -58,6 +64,13 @@ def _why_running(status: SlotStatus, now: Instant) -> str:
     if found.health is Health.HEALTHY:
         return f"up and {found.why} since {lasting}"
     return f"{found.health}: {found.why}"
+
+
+def _next_run(entry: Entry | None, status: SlotStatus) -> str:
+    """Say when a slot on a schedule runs next, as the end of a sentence; nothing if it is not."""
+    if entry is None or entry.spec.schedule is None or status.due is None or not entry.wanted:
+        return ""
+    return f"; {next_text(status.due)}"
 
 
 def _why_stopping(status: SlotStatus, now: Instant) -> str:
@@ -125,7 +138,9 @@ def _wish(name: str, entry: Entry | None) -> str:
         how = f"stopped{by}" if by else "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
     count = entry.replicas
-    return f"'{name}' shall run{'' if count == 1 else f' in {count} slots'}."
+    schedule = entry.spec.schedule
+    when = "" if schedule is None else f" on its schedule ({rule_text(schedule)})"
+    return f"'{name}' shall run{'' if count == 1 else f' in {count} slots'}{when}."
 
 
 def _seen(slot: str, entry: Entry | None, status: SlotStatus, now: Instant, *, single: bool) -> str:
@@ -152,6 +167,10 @@ def _next(
                 f"The rule is restart = {spec.restart} with back-off: {runs} in a row, "
                 f"so the next start is in {left}; sooner with: uphold start {name}."
             )
+        case State.WAITING | State.EXITED | State.FAILED if spec.schedule is not None:
+            return f"{_skipped(status)}Sooner with: uphold start {name}."
+        case State.RUNNING if spec.schedule is not None:
+            return _while_it_runs(spec.schedule, status)
         case State.FAILED:
             return (
                 "It is not started again by itself. Once the cause is mended: "
@@ -166,3 +185,23 @@ def _next(
             return f"Generation {status.generation}, {count} by itself."
         case _:
             return ""
+
+
+def _skipped(status: SlotStatus) -> str:
+    count = 0 if status.due is None else status.due.skipped
+    if not count:
+        return ""
+    return "1 run was skipped so far. " if count == 1 else f"{count} runs were skipped so far. "
+
+
+def _while_it_runs(schedule: Schedule, status: SlotStatus) -> str:
+    if status.due is None:
+        return ""
+    if status.due.owed:
+        return f"{_skipped(status)}Another run follows it directly."
+    rule = {
+        "skip": "is skipped if this one still goes on then",
+        "queue": "waits for the end of this one",
+        "kill": "ends this one if it still goes on then",
+    }[schedule.overlap]
+    return f"{_skipped(status)}Its next run, at {status.due.text}, {rule}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core import orders
 from uphold.core.changes import begins_anew
 from uphold.core.specs import Instant
-from uphold.core.statuses import ALIVE, UNKILLABLE, SlotStatus, State
+from uphold.core.statuses import ALIVE, RESTING, UNKILLABLE, SlotStatus, State
 
 if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
@@ -89,6 +89,8 @@ def _slot_risen(
     accepted: Accepted, entry: Entry, status: SlotStatus, now: Instant
 ) -> Pending | str | None:
     """Say nothing when a slot is as ordered, else why not or that it takes time."""
+    if entry.spec.schedule is not None and _back_on_schedule(accepted, status):
+        return None
     restart = isinstance(accepted.wish, orders.RestartWorkers)
     fresh = status.started_seen >= accepted.version if restart else True
     match status.state:
@@ -109,6 +111,15 @@ def _slot_risen(
             return status.error.message
         case _:
             return Pending()
+
+
+def _back_on_schedule(accepted: Accepted, status: SlotStatus) -> bool:
+    """Tell whether a slot on a schedule waits for its next run, as it should after this order."""
+    if status.due is None or status.due.owed or status.state not in RESTING - {State.STOPPED}:
+        return False
+    if isinstance(accepted.wish, orders.StartWorkers | orders.RestartWorkers):
+        return status.state is State.WAITING and status.started_seen >= accepted.version
+    return status.state is State.WAITING or status.seen < accepted.version
 
 
 def _emptied(name: str, observed: Observed, state: str) -> Result | Pending:

@@ -24,10 +24,13 @@ from uphold.core.actions import (
     Stop,
     Wait,
 )
+from uphold.core.altering import alter
 from uphold.core.changes import begins_anew, restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
+from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due, exhausted
+from uphold.core.schedules import Run, after_start, plan_at_rest, plan_running
 from uphold.core.specs import NEVER, Instant, WorkerSpec
 from uphold.core.statuses import ALIVE, DRIVER_FAILED, Admin, SlotStatus, State
 
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration, Entry
+    from uphold.core.specs import Schedule
+    from uphold.core.statuses import Due
 
     Verdict = Action | Instant | None
     """What to do, or when to look again, or neither."""
@@ -51,15 +56,18 @@ class Situation:
     declaration: Declaration
     observed: Observed
     now: Instant
+    wall: float
+    """The clock on the wall; only schedules go by it."""
     after: Mapping[str, tuple[str, ...]]
     """Who depends on whom."""
 
 
-def plan(
+def plan(  # noqa: PLR0913 - both clocks, and two ways to do less
     declaration: Declaration,
     observed: Observed,
     now: Instant,
     *,
+    wall: float = 0.0,
     names: Iterable[str] | None = None,
     after: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Plan:
@@ -70,6 +78,7 @@ def plan(
         declaration=declaration,
         observed=observed,
         now=now,
+        wall=wall,
         after=dependents(declaration.workers, observed) if after is None else after,
     )
     actions: list[Action] = []
@@ -118,7 +127,7 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
             # Without a process the start itself is under way; with one it is not ready yet.
             return None if status.identity is None else _plan_running(entry, status, spec)
         case State.RUNNING:
-            return _plan_running(entry, status, spec)
+            return _plan_running(entry, status, spec) or _plan_next_run(entry, status, situation)
         case State.STOPPING:
             return _escalate(status, situation)
         case _:
@@ -130,7 +139,10 @@ def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
     if waiting and entry.override.pardon > status.seen and (status.failures or status.restarts):
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
     # What waits in the middle of a series of failures is forgiven them only when asked for.
-    afresh = not waiting or _asked_again(entry, status) is not None
+    asked = _asked_again(entry, status) is not None
+    if entry.spec.schedule is not None and not asked:
+        return _plan_scheduled(entry.spec.schedule, entry, status, situation)
+    afresh = not waiting or asked
     return _start(entry, status, situation, _reason_to_start(entry, status), afresh=afresh)
 
 
@@ -146,14 +158,43 @@ def _start(
     entry: Entry, status: SlotStatus, situation: Situation, why: str, *, afresh: bool = True
 ) -> Verdict:
     missing = unmet(entry, situation.declaration, situation.observed)
+    due = _due_after(entry, status, situation)
     if missing is None:
         automatic = status.failures > 0 and not afresh
-        return Start(slot=status.slot, spec=entry.spec, why=why, automatic=automatic)
+        return Start(slot=status.slot, spec=entry.spec, why=why, automatic=automatic, due=due)
     waiting_for = f"waits for {missing}"
     forgiven = afresh and status.failures > 0
     if status.state is State.WAITING and status.why == waiting_for and not forgiven:
         return None
-    return Wait(slot=status.slot, why=waiting_for, afresh=forgiven)
+    owed = due is not None and _asked_again(entry, status) is not None
+    later = alter(due, owed=True) if due is not None and owed else None
+    return Wait(slot=status.slot, why=waiting_for, afresh=forgiven, due=later)
+
+
+def _due_after(entry: Entry, status: SlotStatus, situation: Situation) -> Due | None:
+    """Decide the run that follows one which is started now, if it is on a schedule."""
+    schedule = entry.spec.schedule
+    if schedule is None:
+        return None
+    return after_start(schedule, _moment(situation), status.due, status.started_wall)
+
+
+def _plan_scheduled(
+    schedule: Schedule, entry: Entry, status: SlotStatus, situation: Situation
+) -> Verdict:
+    verdict = plan_at_rest(schedule, status, _moment(situation))
+    if isinstance(verdict, Run):
+        return _start(entry, status, situation, verdict.why)
+    return verdict
+
+
+def _plan_next_run(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
+    schedule = entry.spec.schedule
+    return None if schedule is None else plan_running(schedule, status, _moment(situation))
+
+
+def _moment(situation: Situation) -> Moment:
+    return Moment(mono=situation.now, wall=situation.wall)
 
 
 def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
@@ -161,6 +202,8 @@ def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
     override = entry.override
     if override.nudge > status.started_seen or override.kick > status.seen:
         return f"ordered by {override.by}"
+    if entry.spec.schedule is not None:
+        return None  # what the file changed is for its next run
     if status.terms is None or not begins_anew(status, entry.spec):
         return None
     keys = restarting(status.terms, entry.spec)
@@ -174,11 +217,17 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
     again = _asked_again(entry, status)
     if again is not None:
         return _start(entry, status, situation, again, afresh=True)
+    soonest = NEVER
+    if spec.schedule is not None:  # its next run need not wait for the end of a back-off
+        next_run = _plan_scheduled(spec.schedule, entry, status, situation)
+        if not isinstance(next_run, int | float):
+            return next_run
+        soonest = Instant(next_run)
     if exhausted(status, spec):
         return GiveUp(slot=status.slot, why=_why_given_up(status))
     at = due(status, spec)
     if at > situation.now:
-        return at
+        return min(at, soonest)
     if unmet(entry, situation.declaration, situation.observed) is not None:
         return _start(entry, status, situation, "", afresh=False)
     return Start(slot=status.slot, spec=spec, why=f"restart after it {status.why}", automatic=True)
@@ -195,6 +244,8 @@ def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdi
     if status.state is State.FAILED and entry.override.pardon > status.seen:
         return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
     again = _asked_again(entry, status)
+    if again is None and entry.spec.schedule is not None:
+        return _plan_scheduled(entry.spec.schedule, entry, status, situation)
     return None if again is None else _start(entry, status, situation, again, afresh=True)
 
 

@@ -113,6 +113,21 @@ class Logs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When a worker runs that does not run all the time: `every` so often, or by `cron`."""
+
+    every: float | None = None
+    """Seconds from one start to the next, on the monotonic clock."""
+    cron: str | None = None
+    """Five fields, as in a crontab: wall time in `timezone`."""
+    timezone: str = "UTC"
+    overlap: str = "skip"
+    """What becomes of a run that is due while the last one still goes on: skip, queue, kill."""
+    at_load: bool = False
+    """Whether it also runs when it is declared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSpec:
     """The declared terms for one worker. Equal specs mean there is nothing to do."""
 
@@ -151,6 +166,7 @@ class WorkerSpec:
     containment: str = "marks"
     """What keeps its processes together: `marks`, or a control `group` of its own."""
     logs: Logs = Logs()
+    schedule: Schedule | None = None
     labels: tuple[tuple[str, str], ...] = ()
 
 

@@ -140,6 +140,28 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """The next run of a scheduled slot, as decided; see `schedules`."""
+
+    at: Instant
+    """Decides for `every`; for `cron` what was expected when it was decided."""
+    wall: float
+    """Decides for `cron`; for `every` only printed."""
+    rule: str
+    """The schedule it was decided by."""
+    text: str
+    """When that is, for people."""
+    owed: bool = False
+    """A run was due while another went on; it follows as soon as that has ended."""
+    skipped: int = 0
+    """Runs that did not take place."""
+    covered: float = 0.0
+    """The clock on the wall has gone on from here, up to `served`, without a gap."""
+    served: float = 0.0
+    """The last time of `cron` that was served."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus:
     """What is known about one slot. Knows no handles and no sockets."""
 
@@ -176,5 +198,7 @@ class SlotStatus:
     error: Fault | None = None
     finding: Finding | None = None
     """Of this run; None: nobody has found anything."""
+    due: Due | None = None
+    """Its next run, if it is on a schedule."""
     why: str = ""
     """The reason given with the last change of state."""

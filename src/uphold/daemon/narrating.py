@@ -100,6 +100,10 @@ def _sentence(event: SlotFact) -> str:  # noqa: C901, PLR0912 - one arm for each
             return f"{slot} is healthy again: {event.why}"
         case events.AbortBegun():
             return f"aborting {slot}: {event.why}"
+        case events.Appointed():
+            return f"{slot}: {event.why}{'; another one follows it' if event.due.owed else ''}"
+        case events.Skipped():
+            return f"{slot}: a run is skipped, as {event.why}; the next one is at {event.due.text}"
 
 
 def _note(event: events.Note) -> str:

@@ -110,7 +110,7 @@ class Draft:
         elif isinstance(action, actions.Stop | actions.Abort | actions.Kill | actions.Amend):
             self.actions.append(action)
 
-    def _begun(  # noqa: C901 - one arm for each action
+    def _begun(  # noqa: C901, PLR0912 - one arm for each action
         self, action: Action, generation: int, new_nonce: Callable[[], str]
     ) -> SlotFact:
         match action:
@@ -123,15 +123,24 @@ class Draft:
                     seen=self._version,
                     automatic=action.automatic,
                     why=action.why,
+                    due=action.due,
                 )
             case actions.Stop():
-                return events.StopBegun(slot=action.slot, generation=generation, why=action.why)
+                return events.StopBegun(
+                    slot=action.slot, generation=generation, why=action.why, due=action.due
+                )
             case actions.Abort():
                 return events.AbortBegun(slot=action.slot, generation=generation, why=action.why)
             case actions.Kill():
                 return events.KillBegun(slot=action.slot, generation=generation)
             case actions.Wait():
-                return events.WaitBegun(slot=action.slot, why=action.why, afresh=action.afresh)
+                return events.WaitBegun(
+                    slot=action.slot, why=action.why, afresh=action.afresh, due=action.due
+                )
+            case actions.Appoint():
+                return events.Appointed(slot=action.slot, due=action.due, why=action.why)
+            case actions.Skip():
+                return events.Skipped(slot=action.slot, due=action.due, why=action.why)
             case actions.GiveUp():
                 return events.GaveUp(slot=action.slot, why=action.why)
             case actions.Rest():

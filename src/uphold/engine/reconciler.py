@@ -12,11 +12,24 @@ import heapq
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.actions import Abort, Amend, Forget, GiveUp, Kill, Pardon, Rest, Start, Stop
+from uphold.core.actions import (
+    Abort,
+    Amend,
+    Appoint,
+    Forget,
+    GiveUp,
+    Kill,
+    Pardon,
+    Rest,
+    Skip,
+    Start,
+    Stop,
+    Wait,
+)
 from uphold.core.dependencies import dependents
 from uphold.core.names import is_companion, worker_of
 from uphold.core.planning import plan
-from uphold.core.specs import Instant
+from uphold.core.specs import NEVER, Instant
 from uphold.engine.drafts import Draft
 from uphold.ports.journals import Batch
 
@@ -38,7 +51,9 @@ _SHARE: Final = 2.0
 _LONGEST_PAUSE: Final = 0.03
 _MANY: Final = 8
 """From so many facts in a turn on there is a rush: the next turn waits for as many again."""
+_CLOSE_ENOUGH: Final = 0.001
 _MOST_STARTS: Final = 100
+_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Appoint, Skip)
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
 
@@ -67,6 +82,8 @@ class Reconciler:
         self._later: dict[str, None] = {}
         """Workers whose starts were too many for one turn, in their order."""
         self._wakes: list[tuple[float, str]] = []
+        self._awaited: dict[str, float] = {}
+        """The soonest wake of each worker: a day's wait is looked at often, and noted once."""
         self._alarm = asyncio.Event()
         self._rest_until = Instant(0.0)
         self.turned = 0
@@ -151,6 +168,7 @@ class Reconciler:
                 declaration,
                 known,
                 now.mono,
+                wall=now.wall,
                 # In order: the same facts lead to the same history, whatever a set's order is.
                 names=None if look_at is None else sorted(look_at),
                 after=self._leaning(declaration, known),
@@ -163,13 +181,14 @@ class Reconciler:
                     continue
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
-                heapq.heappush(self._wakes, (at, name))
+                self._wake_at(name, at)
             # A start allows nothing before it has come to something; a change in the books alone
-            # may, and a stop has a time after which it is not waited for any longer.
+            # may, and a stop or a next run has a time at which it is looked at again.
             look_at = {
                 worker_of(action.slot)
                 for action in steps.actions
-                if isinstance(action, Stop | Abort | Rest | Forget | Pardon | GiveUp)
+                if isinstance(action, _LOOKED_AT_AGAIN)
+                or (isinstance(action, Wait) and action.due is not None)
             }
             if not look_at:
                 return
@@ -185,8 +204,16 @@ class Reconciler:
     def _due(self, now: Instant) -> set[str]:
         due: set[str] = set()
         while self._wakes and self._wakes[0][0] <= now:
-            due.add(heapq.heappop(self._wakes)[1])
+            at, name = heapq.heappop(self._wakes)
+            if self._awaited.get(name) == at:
+                del self._awaited[name]
+            due.add(name)
         return due
+
+    def _wake_at(self, name: str, at: Instant) -> None:
+        if at < self._awaited.get(name, NEVER) - _CLOSE_ENOUGH:
+            self._awaited[name] = at
+            heapq.heappush(self._wakes, (at, name))
 
     def _with_neighbours(self, names: set[str], declaration: Declaration, draft: Draft) -> set[str]:
         """Add whoever a change of these may affect: what comes after them, what they come after."""

@@ -2,9 +2,10 @@
 
 Readings of the monotonic clock and processes mean nothing after a boot. For rows of an
 earlier boot `since` and `started_at` become 0.0 (so a back-off is over as soon as the
-machine has been up that long) and `identity` becomes None (so the slot is looked for by its
-nonce, and found gone). State, counters, terms and wall times stay: a slot that was running is
-still believed to run until somebody has looked.
+machine has been up that long), `identity` becomes None (so the slot is looked for by its
+nonce, and found gone), and so does `due` (so the next run is decided anew). State, counters,
+terms and wall times stay: a slot that was running is still believed to run until somebody has
+looked.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ def _slots(
         if generation != status.generation:
             status = replace(status, generation=generation)
         if row["boot_id"] != boot_id:
-            status = replace(status, since=Instant(0.0), started_at=Instant(0.0), identity=None)
+            status = replace(
+                status, since=Instant(0.0), started_at=Instant(0.0), identity=None, due=None
+            )
         slots[row["slot"]] = status
     return slots, problems
 

@@ -31,18 +31,24 @@ class Scenario:
         self.history: list[tuple[SlotFact, Moment, int]] = []
         """Every fact so far, when it became known, and at which version of the declaration."""
         self._now = 0.0
+        self._wall = EPOCH
         self._nonces = 0
         self.declares(*specs)
 
     @property
     def now(self) -> Moment:
         """The moment the script has got to."""
-        return Moment(mono=Instant(self._now), wall=EPOCH + self._now)
+        return Moment(mono=Instant(self._now), wall=self._wall + self._now)
 
     def at(self, seconds: float) -> Self:
         """Go on to this time."""
         assert seconds >= self._now, "a scenario goes forward in time"
         self._now = seconds
+        return self
+
+    def sets_clock(self, by: float) -> Self:
+        """Let somebody set the clock on the wall, forward or back."""
+        self._wall += by
         return self
 
     def declares(self, *specs: WorkerSpec) -> Self:
@@ -115,7 +121,7 @@ class Scenario:
 
     def decides(self) -> Plan:
         """Give what would be done now, without doing it."""
-        return plan(self.declaration, self.observed, self.now.mono)
+        return plan(self.declaration, self.observed, self.now.mono, wall=self.now.wall)
 
     def acts(self) -> Plan:
         """Begin whatever is decided now, and give it."""

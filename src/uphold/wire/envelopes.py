@@ -13,6 +13,7 @@ from uphold.core.events import (
     AbortBegun,
     Adopted,
     Amended,
+    Appointed,
     Condemned,
     Event,
     Exited,
@@ -27,6 +28,7 @@ from uphold.core.events import (
     Recovered,
     Rested,
     Sickened,
+    Skipped,
     StartBegun,
     Started,
     StartFailed,
@@ -172,6 +174,16 @@ def _reason(event: WaitBegun | GaveUp | Rested) -> Payload:
     return {"slot": event.slot, "why": event.why}
 
 
+def _next_run(event: Appointed | Skipped) -> Payload:
+    return {
+        "slot": event.slot,
+        "why": event.why,
+        "next_run": event.due.text,
+        "queued": event.due.owed,
+        "skipped": event.due.skipped,
+    }
+
+
 def _slot_only(event: Forgotten | Pardoned | Amended) -> Payload:
     return {"slot": event.slot}
 
@@ -194,6 +206,7 @@ _SEVERITY_OF_FACT: Final[dict[type, str]] = {
     Sickened: "warning",
     Condemned: "error",
     AbortBegun: "warning",
+    Skipped: "warning",
 }
 
 _PAYLOADS: Final[dict[type, Callable[[Any], Payload]]] = {
@@ -217,5 +230,7 @@ _PAYLOADS: Final[dict[type, Callable[[Any], Payload]]] = {
     Sickened: _sickened,
     Condemned: _condemned,
     AbortBegun: _stop_begun,
+    Appointed: _next_run,
+    Skipped: _next_run,
     StateChanged: _changed,
 }

@@ -10,6 +10,7 @@ from uphold.core.explaining import why
 from uphold.core.health import condition, slot_health, trouble
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due
+from uphold.core.schedules import next_run_at
 from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.core.times import utc_or_none, utc_text
 from uphold.wire.envelopes import exit_shape, fault_shape
@@ -127,6 +128,8 @@ def _has_process(status: SlotStatus) -> bool:
 
 
 def _next_attempt(entry: Entry | None, status: SlotStatus, now: Moment) -> str | None:
-    if status.state is not State.BACKOFF or entry is None or not entry.wanted:
+    if entry is None or not entry.wanted:
         return None
+    if status.state is not State.BACKOFF:
+        return utc_or_none(next_run_at(entry, status, now))
     return utc_text(now.wall + max(0.0, due(status, entry.spec) - now.mono))

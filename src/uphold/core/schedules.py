@@ -1,0 +1,242 @@
+"""When a scheduled worker runs next, and what is to be done about it now. Pure.
+
+`every` goes by the monotonic clock alone. `cron` means the clock on the wall: both clocks are
+handed in, and what a jump of the wall clock passes over is not made up for. The next run is
+decided once, recorded as a `Due`, and then only looked at.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from uphold.core.actions import Appoint, Skip, Stop, Wait
+from uphold.core.altering import alter
+from uphold.core.crons import CronWrong, find_zone, next_time, parse
+from uphold.core.specs import Instant
+from uphold.core.statuses import RESTING, Due, State
+from uphold.core.times import utc_text
+
+if TYPE_CHECKING:
+    from uphold.core.actions import Action
+    from uphold.core.declaring import Entry
+    from uphold.core.events import Moment
+    from uphold.core.specs import Schedule
+    from uphold.core.statuses import SlotStatus
+
+_ON_TIME: Final = 60.0
+"""Seconds by which a run may be late and still takes place."""
+_NAP: Final = 30.0
+"""The longest sleep before a time of the wall clock: that clock may be set meanwhile."""
+_SET_BACK: Final = 1.0
+"""Seconds by which the wall clock must be behind what was expected to count as set back."""
+_DAY: Final = 86400.0
+_END_OF_TIME: Final = 253402300799.0
+"""The last second that can be written: for what never comes."""
+
+
+class Run(NamedTuple):
+    """It is to be started now."""
+
+    why: str
+
+
+class Look(Enum):
+    """How a decided run stands to the present."""
+
+    EARLY = "early"
+    DUE = "due"
+    MISSED = "missed"
+    VOID = "void"
+    """The clock was set back behind times that have not been served."""
+
+
+def rule_text(schedule: Schedule) -> str:
+    """Write a schedule in a few words; a different one reads differently."""
+    if schedule.every is not None:
+        return f"every {schedule.every:g} s"
+    return f"cron {schedule.cron} {schedule.timezone}"
+
+
+def next_text(due: Due) -> str:
+    """Say when the next run is, as a slot's reason to wait."""
+    return f"next run at {due.text}"
+
+
+def next_run_at(entry: Entry, status: SlotStatus, now: Moment) -> float | None:
+    """Give the wall time of the next run, for a slot at rest that waits for nothing else."""
+    schedule, due = entry.spec.schedule, status.due
+    if schedule is None or due is None or status.state not in RESTING or due.wall == _END_OF_TIME:
+        return None
+    if status.state is State.WAITING and status.why != next_text(due):
+        return None
+    return due.wall if schedule.every is None else now.wall + max(0.0, due.at - now.mono)
+
+
+def next_after(schedule: Schedule, wall: float) -> float:
+    """Give the first time after this one that a cron schedule names."""
+    assert schedule.cron is not None
+    try:
+        found = next_time(parse(schedule.cron), find_zone(schedule.timezone), wall)
+    except CronWrong:  # files with such a thing are refused; a program may have made it
+        found = None
+    return _END_OF_TIME if found is None else found
+
+
+def first(schedule: Schedule, now: Moment, before: Due | None, started_wall: float = 0.0) -> Due:
+    """Decide the next run of a worker that begins to wait; `before` is what was decided last."""
+    skipped = 0 if before is None else before.skipped
+    if schedule.every is not None:
+        return _every(schedule, now, Instant(now.mono + schedule.every), skipped)
+    served = started_wall if before is None else before.served
+    covered = now.wall if before is None else before.covered
+    return _cron(schedule, now, covered=covered, served=served, skipped=skipped)
+
+
+def after_start(schedule: Schedule, now: Moment, due: Due | None, started_wall: float) -> Due:
+    """Decide the run that follows one which is started now, for whatever reason."""
+    if due is None or due.rule != rule_text(schedule) or schedule.every is not None:
+        return first(schedule, now, due, started_wall)
+    if due.wall > now.wall:  # somebody wanted it ahead of its time, which stays
+        return alter(due, owed=False)
+    return _cron(schedule, now, covered=due.covered, served=due.wall, skipped=due.skipped)
+
+
+def after_skip(schedule: Schedule, now: Moment, due: Due) -> Due:
+    """Decide the run that follows one which does not take place."""
+    skipped = due.skipped + 1
+    if schedule.every is not None:
+        passed = int((now.mono - due.at) // schedule.every) + 1
+        at = Instant(due.at + passed * schedule.every)
+        after = _every(schedule, now, at, skipped)
+    else:
+        missed = look(schedule, due, now) is Look.MISSED
+        covered = now.wall if missed else due.covered
+        after = _cron(schedule, now, covered=covered, served=due.served, skipped=skipped)
+    return alter(after, owed=due.owed)
+
+
+def _every(schedule: Schedule, now: Moment, at: Instant, skipped: int) -> Due:
+    wall = now.wall + (at - now.mono)
+    return Due(
+        at=at, wall=wall, rule=rule_text(schedule), text=_utc_minute_text(wall), skipped=skipped
+    )
+
+
+def _cron(schedule: Schedule, now: Moment, *, covered: float, served: float, skipped: int) -> Due:
+    floor = now.wall
+    if now.wall < served:
+        # The clock was set back. Within what it has gone through no minute is served twice; if
+        # it was far off before, there is nothing to be repeated, and it is followed at once.
+        if covered <= now.wall or served - now.wall <= _DAY:
+            floor = served
+        else:
+            covered, served = now.wall, 0.0
+    wall = next_after(schedule, floor)
+    return Due(
+        at=Instant(now.mono + (wall - now.wall)),
+        wall=wall,
+        rule=rule_text(schedule),
+        text=_zone_text(schedule, wall),
+        covered=covered,
+        served=served,
+        skipped=skipped,
+    )
+
+
+def look(schedule: Schedule, due: Due, now: Moment) -> Look:
+    """Tell whether a decided run is due, still to come, or too late."""
+    late = now.wall - due.wall if schedule.every is None else now.mono - due.at
+    if late < 0:
+        behind = (due.wall - now.wall) - (due.at - now.mono)
+        if schedule.every is None and behind > _SET_BACK:
+            return Look.VOID if _again(schedule, due, now).wall < due.wall else Look.EARLY
+        return Look.EARLY
+    return Look.DUE if late < _ON_TIME else Look.MISSED
+
+
+def wake(schedule: Schedule, due: Due, now: Moment) -> Instant:
+    """Say when to look again at a run that is still to come."""
+    if schedule.every is not None:
+        return due.at
+    return Instant(now.mono + min(_NAP, due.wall - now.wall))
+
+
+def _again(schedule: Schedule, due: Due, now: Moment) -> Due:
+    again = _cron(schedule, now, covered=due.covered, served=due.served, skipped=due.skipped)
+    return alter(again, owed=due.owed)
+
+
+def plan_at_rest(schedule: Schedule, status: SlotStatus, now: Moment) -> Action | Instant | Run:
+    """Decide about a slot without a process that is on a schedule and nobody has asked for."""
+    due = status.due
+    if due is not None and due.owed:
+        return Run("its run was put off until now")
+    if due is None or due.rule != rule_text(schedule) or status.state is State.STOPPED:
+        if schedule.at_load and status.state is State.STOPPED:
+            return Run("declared")
+        return _appoint(status, first(schedule, now, due, status.started_wall))
+    match look(schedule, due, now):
+        case Look.DUE:
+            return Run(f"its schedule: {due.rule}")
+        case Look.MISSED:
+            after = after_skip(schedule, now, due)
+            return Skip(slot=status.slot, why="nobody could start it in time", due=after)
+        case Look.VOID:
+            return _appoint(status, _again(schedule, due, now))
+        case Look.EARLY:
+            if _is_calm(status) and status.why != next_text(due):
+                return _appoint(status, due)
+            return wake(schedule, due, now)
+
+
+def plan_running(schedule: Schedule, status: SlotStatus, now: Moment) -> Action | Instant:
+    """Decide about a slot that runs and is on a schedule: its next run may be due."""
+    due = status.due
+    if due is None or due.rule != rule_text(schedule):
+        return _appoint(status, first(schedule, now, due, status.started_wall))
+    match look(schedule, due, now):
+        case Look.EARLY:
+            return wake(schedule, due, now)
+        case Look.VOID:
+            return _appoint(status, _again(schedule, due, now))
+        case Look.MISSED:
+            pass
+        case Look.DUE if schedule.overlap == "queue" and not due.owed:
+            after = after_start(schedule, now, due, status.started_wall)
+            why = "the last run still goes on"
+            return Appoint(slot=status.slot, why=why, due=alter(after, owed=True))
+        case Look.DUE if schedule.overlap == "kill":
+            after = after_start(schedule, now, due, status.started_wall)
+            why = "its next run is due, and overlap = kill"
+            return Stop(slot=status.slot, why=why, due=alter(after, owed=True))
+    after = after_skip(schedule, now, due)
+    return Skip(slot=status.slot, why="the last run still goes on", due=after)
+
+
+def _is_calm(status: SlotStatus) -> bool:
+    """Tell whether a slot waits, or may: one that failed shows that until its next run."""
+    return status.state in (State.STOPPED, State.WAITING) or (
+        status.state is State.EXITED and status.error is None
+    )
+
+
+def _appoint(status: SlotStatus, due: Due) -> Action:
+    if _is_calm(status):
+        return Wait(slot=status.slot, why=next_text(due), due=due)
+    return Appoint(slot=status.slot, why=next_text(due), due=due)
+
+
+def _utc_minute_text(wall: float) -> str:
+    try:
+        return f"{utc_text(wall)[:19].replace('T', ' ')} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "no time that can be written"
+
+
+def _zone_text(schedule: Schedule, wall: float) -> str:
+    if wall == _END_OF_TIME:
+        return "no time that ever comes"
+    moment = datetime.fromtimestamp(wall, find_zone(schedule.timezone))
+    return f"{moment:%Y-%m-%d %H:%M} {schedule.timezone}"
