@@ -29,6 +29,7 @@ OTHER: dict[str, object] = {
     "name": "other",
     "command": ("serve", "--fast"),
     "kind": Kind.PYTHON,
+    "python": "app:Other",
     "shell": True,
     "working_dir": "/srv",
     "user": "www",
@@ -63,6 +64,7 @@ OTHER: dict[str, object] = {
 RESTARTING = {
     "command",
     "kind",
+    "python",
     "shell",
     "working_dir",
     "user",
