@@ -155,7 +155,17 @@ BAD_TOML = {
     ),
     "memory": (OK + "limits.memory = '1GB'\n", [(3, ["'limits.memory'", "later version"])]),
     "cpu": (OK + "limits.cpu = 1.0\n", [(3, ["'limits.cpu'", "later version"])]),
-    "python": ("[workers.a]\npython = 'x:Y'\n", [(2, ["'python'", "later version"])]),
+    "python": ("[workers.a]\npython = 'x.Y'\n", [(2, ["python", "'package.module:Class'"])]),
+    "python, spaces": ("[workers.a]\npython = 'x: Y'\n", [(2, ["'package.module:Class'"])]),
+    "python and command": (OK + "python = 'x:Y'\n", [(1, ["both command and python"])]),
+    "python and command by default": (
+        "[defaults]\ncommand = 'x'\npython = 'x:Y'\n[workers.a]\n",
+        [(1, ["[defaults]", "both command and python"])],
+    ),
+    "python in a shell": (
+        "[workers.a]\npython = 'x:Y'\nshell = true\n",
+        [(3, ["shell", "a Python class needs no shell"])],
+    ),
     "mcp": ("[workers.a]\nmcp = {}\n", [(2, ["'mcp'", "later version"])]),
     "remote": ("[workers.a]\nremote = true\n", [(2, ["'remote'", "later version"])]),
     "nice": (OK + "limits = { nice = 20 }\n", [(3, ["limits.nice", "-20 to 19"])]),

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from uphold.config.loading import examine, load
-from uphold.core.specs import StopRule
+from uphold.core.specs import Kind, Probe, StopRule
 
 
 def worker(tmp_path, text, **environ):
@@ -107,3 +109,25 @@ def test_a_worker_cannot_take_the_log_of_uphold_itself(tmp_path):
 
     found = examine(path, environ={}).problems
     assert [problem.at.rpartition(":")[2] for problem in found] == ["1", "3"]
+
+
+@pytest.mark.accepts("D-14")
+def test_a_python_worker_is_a_class_hosted_by_the_runner_of_the_same_interpreter(tmp_path):
+    spec = worker(tmp_path, "[workers.x]\npython = 'app.${PART}:A.B'\n", PART="indexer")
+    assert (spec.kind, spec.python) == (Kind.PYTHON, "app.indexer:A.B")
+    assert spec.command == (sys.executable, "-P", "-m", "uphold.runner", "app.indexer:A.B")
+    assert not spec.shell
+    assert spec.ready == Probe(way="notify")
+    text = "[workers.x]\npython = 'app:A'\nready = { tcp = '127.0.0.1:80' }\n"
+    assert worker(tmp_path, text).ready.way == "tcp"
+
+
+def test_what_a_worker_runs_replaces_what_workers_run_by_default(tmp_path):
+    text = "[defaults]\ncommand = 'run'\nshell = true\n[workers.x]\npython = 'app:A'\n"
+    spec = worker(tmp_path, text)
+    assert (spec.python, spec.shell) == ("app:A", False)
+    text = "[defaults]\npython = 'app:A'\n[workers.x]\ncommand = 'run'\n"
+    spec = worker(tmp_path, text)
+    assert (spec.kind, spec.python, spec.command) == (Kind.PROCESS, None, ("run",))
+    spec = worker(tmp_path, "[defaults]\npython = 'app:A'\n[workers.x]\n")
+    assert (spec.kind, spec.python) == (Kind.PYTHON, "app:A")

@@ -30,6 +30,7 @@ OTHER: dict[str, object] = {
     "name": "other",
     "command": ("serve", "--fast"),
     "kind": Kind.PYTHON,
+    "python": "app:Other",
     "shell": True,
     "working_dir": "/srv",
     "user": "www",
@@ -65,6 +66,7 @@ OTHER: dict[str, object] = {
 RESTARTING = {
     "command",
     "kind",
+    "python",
     "shell",
     "working_dir",
     "user",

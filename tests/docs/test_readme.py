@@ -43,7 +43,7 @@ def test_the_two_commands_are_targets_of_the_makefile(target: str):
 
 
 @pytest.mark.parametrize(
-    "word", ["health probes", "Python workers", "MCP", "database", "flag files", "gateway", "fleet"]
+    "word", ["health probes", "MCP", "database", "flag files", "gateway", "fleet"]
 )
 def test_what_is_not_built_yet_is_said_to_come_later(word: str):
     later = README.split("## Not there yet")[1].split("\n## ")[0]

@@ -152,4 +152,15 @@ def test_the_gate_runs_the_whole_suite_in_parallel_and_in_random_order():
 def test_the_public_front_of_the_package_is_what_the_papers_say():
     import uphold
 
-    assert uphold.__all__ == ["__version__"]
+    assert uphold.__all__ == [
+        "BlockingStopping",
+        "Health",
+        "Stopping",
+        "Worker",
+        "__version__",
+        "beat",
+        "ready",
+        "stop_requested",
+        "stopping",
+    ]
+    assert all(getattr(uphold, name) is not None for name in uphold.__all__)

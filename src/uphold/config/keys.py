@@ -17,6 +17,7 @@ from uphold.config.kinds import (
     Name,
     Size,
     StopSignal,
+    Target,
     Umask,
     Whole,
 )
@@ -100,6 +101,7 @@ SCHEDULE: Final = Table(
 WORKER: Final = Table(
     (
         Key("command", Command(), None, "What to run: a list of words, or text to be split."),
+        Key("python", Target(), None, "What to run instead: a Python class, an uphold.Worker."),
         Key("shell", Flag(), False, "Whether the command is a line for /bin/sh."),
         Key("working_dir", FilePath(), ".", "The folder it runs in."),
         Key("user", Account(), None, "The user it runs as."),
@@ -146,7 +148,7 @@ WORKER: Final = Table(
         Key("schedule", SCHEDULE, None, "When it runs, if it does not run all the time."),
         Key("labels", TextTable(), {}, "Free notes for people and programs."),
     ),
-    later=frozenset({"python", "mcp", "remote"}),
+    later=frozenset({"mcp", "remote"}),
     meant={
         "cmd": "command",
         "exec": "command",

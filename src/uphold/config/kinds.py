@@ -82,6 +82,21 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """A Python class, as `package.module:Class`."""
+
+    def read(self, value: object, place: Place) -> object:
+        if isinstance(value, str) and value.count(":") == 1:
+            module, _, path = value.partition(":")
+            if all(part.isidentifier() for part in (*module.split("."), *path.split("."))):
+                return str(value)
+        return place.must("a Python class such as 'package.module:Class'", value)
+
+    def schema(self) -> dict[str, Any]:
+        return _or_variable({"type": "string", "pattern": "^[^\\s:]+:[^\\s:]+$"})
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of a few words."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,7 @@ from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
 from uphold.config.timetables import is_whole, settle_schedule
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
-from uphold.core.specs import Settings, SupervisorSpec, WorkerSpec
+from uphold.core.specs import Kind, Probe, Settings, SupervisorSpec, WorkerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,13 +33,17 @@ if TYPE_CHECKING:
 
     EnvFile = dict[str, str] | NotRead
 
-_TOGETHER: Final = frozenset({"command", "working_dir", "environment", "env_file", "depends_on"})
+_TOGETHER: Final = frozenset(
+    {"command", "python", "shell", "working_dir", "environment", "env_file", "depends_on"}
+)
 """Keys that are resolved together with others, or in a way of their own."""
 _PROBES: Final = frozenset({"ready", "live"})
 _COMMANDS: Final = {"stop": "command", "ready": "exec", "live": "exec"}
 """Tables with a command in them, and what it is called there."""
 _MOST_REPEATED: Final = 200_000
 """How many values [defaults] and env_files may add to those written out."""
+_BOTH: Final = "has both command and python; keep the one that shall run"
+_READY_BY_WORD: Final = Probe(way="notify")
 _OUR_LOGS: Final = frozenset({"runtime", "supervisor"})
 """Names whose log files are uphold's own."""
 
@@ -83,6 +88,8 @@ class Resolver:
         supervisor.pop("home", None)  # `finding` tells the home; it is no matter of the engine
         self._defaults = self._table(keys.WORKER, tables, "defaults")
         self._given = tables.get("defaults") or {}
+        if {"command", "python"} <= self._defaults.keys():
+            self._default_place().wrong(_BOTH)
         for key in {*_COMMANDS, "heartbeat"} & self._defaults.keys():
             words = self._with_words(key, self._defaults[key], self._default_place())
             self._defaults[key] = words
@@ -142,7 +149,7 @@ class Resolver:
             return None
         given = given if isinstance(given, dict) else {}
         terms = {
-            "command": self._command(own, given, place),
+            **self._program(own, given, place),
             "working_dir": self._working_dir(own),
             "environment": self._environment(own, given, place),
             "depends_on": self._needs(name, own),
@@ -270,8 +277,29 @@ class Resolver:
         below: tuple[tuple[str, str], ...] = self._over((), {**found, **declared})
         return below
 
-    def _command(self, own: dict[str, Any], given: dict[str, Any], place: Place) -> tuple[str, ...]:
-        shell = bool(own.get("shell", self._defaults.get("shell")))
+    def _program(self, own: dict[str, Any], given: dict[str, Any], place: Place) -> dict[str, Any]:
+        """Tell what is run: the command of a process, or the class of a Python worker."""
+        if "python" in given and "command" in given:
+            place.wrong(_BOTH)
+        if "command" in given or "python" not in (own if "python" in given else self._defaults):
+            shell = bool(own.get("shell", self._defaults.get("shell")))
+            return {"command": self._command(own, given, place, shell=shell), "shell": shell}
+        if given.get("shell"):
+            place.inside("shell").wrong("is for commands; a Python class needs no shell")
+        target = own.get("python") or self._defaults["python"]
+        # -P: a file of the worker's that is called as a module of Python's must not be taken for
+        # it by the runner. The runner puts the worker's folder on the path itself.
+        command = (sys.executable, "-P", "-m", "uphold.runner", target)
+        return {
+            "kind": Kind.PYTHON,
+            "python": target,
+            "command": self._share(command),
+            "ready": _READY_BY_WORD,  # unless it says otherwise
+        }
+
+    def _command(
+        self, own: dict[str, Any], given: dict[str, Any], place: Place, *, shell: bool
+    ) -> tuple[str, ...]:
         if "command" in own:
             where = place if "command" in given else self._default_place()
             return self._words(own["command"], where.inside("command"), shell=shell)

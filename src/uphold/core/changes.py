@@ -18,6 +18,7 @@ _RESTARTING: Final = frozenset(
     {
         "command",
         "kind",
+        "python",
         "shell",
         "working_dir",
         "user",

@@ -134,6 +134,8 @@ class WorkerSpec:
     name: str
     command: tuple[str, ...] = ()
     kind: Kind = Kind.PROCESS
+    python: str | None = None
+    """For kind `python`: the class that is hosted, as `package.module:Class`."""
     shell: bool = False
     working_dir: str = "/"
     user: str | None = None

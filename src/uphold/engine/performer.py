@@ -34,7 +34,10 @@ class Performer:
 
     def driver(self, spec: WorkerSpec | None) -> Driver:
         """Find who makes this kind of worker happen."""
-        return self._drivers[Kind.PROCESS if spec is None else spec.kind]
+        # A Python worker is a process to us: its command is the runner that hosts it.
+        if spec is None or spec.kind is Kind.PYTHON:
+            return self._drivers[Kind.PROCESS]
+        return self._drivers[spec.kind]
 
     def start(self, launches: Sequence[Launch]) -> None:
         """Start these slots; a slow or failing one delays no other."""
