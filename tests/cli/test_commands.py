@@ -47,6 +47,7 @@ def test_show_tells_everything_and_its_slots(uphold, supervisor, row):
         "    state            running (up since 12 s)",
     ):
         assert told in lines
+    assert any(line.split()[0] == str(os.getpid()) for line in lines)
     assert uphold("show", "api", "--json").json["worker"]["reconcile_count"] == 7
 
 
