@@ -62,9 +62,10 @@ LIMITS: Final = Table(
         Key("nofile", Whole(3, 2**30), None, "How many files it may have open."),
         Key("nice", Whole(-20, 19), None, "Its niceness."),
         Key("processes", Whole(1, 2**22), None, "How many processes and threads it may be."),
+        Key("memory", Size(2**20, 2**50), None, "How much memory all of it may use."),
+        Key("cpu", Fraction(0.01, 4096), None, "How many processors it may keep busy."),
     ),
     build=Limits,
-    later=frozenset({"memory", "cpu"}),
 )
 
 LOGS: Final = Table(
@@ -148,6 +149,10 @@ WORKER: Final = Table(
         "nofile": "limits.nofile",
         "nice": "limits.nice",
         "pids_limit": "limits.processes",
+        "mem_limit": "limits.memory",
+        "memory": "limits.memory",
+        "cpus": "limits.cpu",
+        "cpu": "limits.cpu",
         "cgroup": "containment",
         "max_size": "logs.max_size",
         "keep": "logs.keep",

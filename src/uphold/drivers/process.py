@@ -24,6 +24,7 @@ from uphold.drivers.runs import Run
 from uphold.drivers.senders import Senders
 from uphold.drivers.starting import SLICE, Starter
 from uphold.drivers.watching import Watch
+from uphold.drivers.weighing import Scale
 from uphold.errors import HostFailure
 from uphold.host.environments import Environments
 from uphold.host.processes import Process
@@ -86,7 +87,8 @@ class ProcessDriver:
         self._finder = Finder(home, clock, self.scanner)
         children: set[int] = set()
         emptier = Emptier(home, clock, self.scanner, self._facts.tell, children.__contains__)
-        self._watch = Watch(home, clock, self._facts, emptier, children)
+        scale = Scale(clock, self.scanner, self._facts.tell)
+        self._watch = Watch(home, clock, self._facts, emptier, children, scale=scale)
         self._starter = Starter(
             home,
             clock,
