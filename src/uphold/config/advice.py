@@ -61,7 +61,9 @@ def _about_file(source: str) -> Iterator[str]:
 def _about_worker(
     spec: WorkerSpec, environ: Mapping[str, str], disabled: set[str]
 ) -> Iterator[tuple[str, str]]:
-    if not os.path.isdir(spec.working_dir):  # noqa: PTH112 - text is enough
+    if spec.remote:
+        pass  # nothing of it is looked for here
+    elif not os.path.isdir(spec.working_dir):  # noqa: PTH112 - text is enough
         yield "working_dir", f"the folder {spec.working_dir} does not exist."
     elif not spec.shell:
         path = dict(spec.environment).get("PATH") or environ.get("PATH") or os.defpath

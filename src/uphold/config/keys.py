@@ -83,6 +83,7 @@ LOGS: Final = Table(
 WORKER: Final = Table(
     (
         Key("command", Command(), None, "What to run: a list of words, or text to be split."),
+        Key("remote", Flag(), False, "Whether it runs elsewhere; only its heartbeats are heard."),
         Key("shell", Flag(), False, "Whether the command is a line for /bin/sh."),
         Key("working_dir", FilePath(), ".", "The folder it runs in."),
         Key("user", Account(), None, "The user it runs as."),
@@ -128,7 +129,7 @@ WORKER: Final = Table(
         Key("logs", LOGS, {}, "Where its output goes and how much is kept."),
         Key("labels", TextTable(), {}, "Free notes for people and programs."),
     ),
-    later=frozenset({"schedule", "python", "mcp", "remote"}),
+    later=frozenset({"schedule", "python", "mcp"}),
     meant={
         "cmd": "command",
         "exec": "command",

@@ -157,6 +157,11 @@ class WorkerSpec:
     logs: Logs = Logs()
     labels: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def remote(self) -> bool:
+        """Tell whether it runs elsewhere, and is known by its heartbeats alone."""
+        return self.kind is Kind.REMOTE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorSpec:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from uphold.host.homes import Home
     from uphold.ports.clocks import Clock
     from uphold.ports.drivers import Listener
+    from uphold.ports.logs import Log
 
 _PROBE_END: Final = 10.0
 """Seconds that a killed probe may take to be gone before it is left to the reaper."""
@@ -58,12 +59,14 @@ class ProcessDriver:
         inherited: Mapping[str, str] | None = None,
         nofile: tuple[int, int] | None = None,
         notify: str = "",
+        log: Log | None = None,
     ) -> None:
         """Pass on parts of the environment `inherited` (our own by default).
 
         `nofile` is the limit on open files that workers are given: what `birth()` found.
         `on_fifo` is called with a slot whenever a FIFO for its output was made. `notify` is the
-        path of the socket on which workers may speak of themselves.
+        path of the socket on which workers may speak of themselves. `log` hears of limits that
+        nobody keeps here.
         """
         environment = dict(os.environ if inherited is None else inherited)
         self._home = home
@@ -71,7 +74,7 @@ class ProcessDriver:
         self._facts = Listeners()
         self._specs: dict[str, WorkerSpec] = {}
         self._outputs = Outputs(home, on_fifo)
-        self._groups = Groups(home)
+        self._groups = Groups(home, log=log)
         self.senders = Senders(self._lives)
         environments = Environments(environment, notify)
         self.announcements = Announcements()

@@ -190,7 +190,18 @@ def test_memory_and_processors_are_limited_in_hierarchies_of_the_first_version(g
 def test_what_can_be_done_without_is_no_reason_not_to_start(tmp_path):
     spec = WorkerSpec(name="web", limits=Limits(memory=10**9, cpu=1.0))
     assert asks(spec)
-    assert Groups(Home(tmp_path), Hierarchies()).begin("web.1", spec) is None
+    told = []
+
+    class Log:
+        def write(self, *words, worker):
+            told.append((worker, words[2]))
+
+    without = Groups(Home(tmp_path), Hierarchies(), Log())
+    assert without.begin("web.1", spec) is None
+    assert without.begin("web.1", spec) is None
+    assert [worker for worker, _ in told] == ["web.1", "web.1"]
+    assert "so it is watched" in told[0][1]
+    assert "without limits.cpu" in told[1][1]
     own = tmp_path / "own"
     own.mkdir()
     (own / "cgroup.controllers").write_text("memory")

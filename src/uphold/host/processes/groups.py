@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from uphold.core.specs import WorkerSpec
     from uphold.host.homes import Home
+    from uphold.ports.logs import Log
 
 NO_GROUP: Final = "UPH_START_NO_GROUP"
 SLOT_HELD: Final = "UPH_SLOT_HELD"
@@ -42,6 +43,10 @@ _LIMITS: Final = {
     "pids": ("processes", "counts processes"),
     "memory": ("memory", "limits memory"),
     "cpu": ("cpu", "limits processors"),
+}
+_UNKEPT: Final = {
+    "memory": "no control group limits its memory here (limits.memory), so it is watched",
+    "cpu": "no control group limits processors here, so it runs without limits.cpu",
 }
 
 
@@ -162,9 +167,14 @@ class Group:
 class Groups:
     """The groups of one home."""
 
-    def __init__(self, home: Home, hierarchies: Hierarchies | None = None) -> None:
+    def __init__(
+        self, home: Home, hierarchies: Hierarchies | None = None, log: Log | None = None
+    ) -> None:
         """Look for hierarchies only when the first group is asked for, unless they are given."""
         self._home = home
+        self._log = log
+        self._unkept: set[tuple[str, str]] = set()
+        """What the log has been told already: a worker that crashes does not repeat it."""
         self._given = hierarchies
         self._found: Hierarchies | None = None
         self._name = ""
@@ -178,8 +188,12 @@ class Groups:
         if not asks(spec):
             return None
         group = self._wanted(slot, spec)
-        if group is None:
-            return None
+        if group is not None:
+            self._begin(slot, spec, group)
+        self._tell_unkept(slot, spec, () if group is None else group.limited)
+        return group
+
+    def _begin(self, slot: str, spec: WorkerSpec, group: Group) -> None:
         try:
             self._make(group, spec)
         except OSError as cause:
@@ -196,7 +210,13 @@ class Groups:
                 remedy="It has been sent SIGKILL; uphold tries again.",
             )
         group.ooms = 0 if group.memory is None else oom_kills(group.memory)
-        return group
+
+    def _tell_unkept(self, slot: str, spec: WorkerSpec, kept: tuple[str, ...]) -> None:
+        for each in controllers_of(spec.limits):
+            if each in kept or self._log is None or (slot, each) in self._unkept:
+                continue
+            self._unkept.add((slot, each))
+            self._log.write("WARNING", "limits.unkept", f"{slot}: {_UNKEPT[each]}", worker=slot)
 
     def around(self, slot: str, spec: WorkerSpec, pid: int) -> Group | None:
         """Find the group in which a process of a slot lives; never one that is not the slot's."""
