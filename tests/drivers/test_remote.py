@@ -11,7 +11,7 @@ import pytest
 from uphold.core.notices import Beat, Refused
 from uphold.core.specs import Heartbeat, Kind, StopRule, WorkerSpec
 from uphold.core.statuses import Health
-from uphold.drivers.remote import NOT_LISTENED, PROOF, RemoteDriver, read_beat_file
+from uphold.drivers.remote import NOT_LISTENED, PROOF, RemoteDriver
 from uphold.ports.drivers import Launch, Trace
 from uphold.testing.clocks import FakeClock
 
@@ -197,13 +197,21 @@ def test_a_file_that_is_old_already_speaks_of_the_past(tmp_path):
     play(scene, file=str(file))
 
 
-def test_a_file_is_read_once_for_each_of_its_states(tmp_path):
+def test_a_file_that_cannot_be_believed_is_counted_once_for_each_of_its_states(tmp_path):
     file = tmp_path / "beat.json"
-    assert read_beat_file(str(file), None) is None
-    file.write_text("{}")
-    mark, content = read_beat_file(str(file), None)
-    assert content == b"{}"
-    assert read_beat_file(str(file), mark) is None
-    assert read_beat_file(str(tmp_path), None) is None
-    os.mkfifo(tmp_path / "pipe")
-    assert read_beat_file(str(tmp_path / "pipe"), None)[1] == b""
+
+    async def scene(post):
+        await post.clock.advance(1)
+        file.write_text('{"progress": NaN}')
+        await until(post, lambda: post.driver.state("probe").info["refused"])
+        for _ in range(20):
+            await post.clock.advance(1)
+            await asyncio.sleep(0.01)
+        assert post.driver.state("probe").info["refused"] == {"not-a-number": 1}
+        write(file, post.clock)
+        late = post.clock.now().wall + 10_000
+        os.utime(file, (late, late))
+        await until(post, lambda: "from-the-future" in post.driver.state("probe").info["refused"])
+        assert post.driver.state("probe").info["beats"] == 0
+
+    play(scene, file=str(file), stale_after=1000.0)

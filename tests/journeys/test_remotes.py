@@ -31,7 +31,9 @@ def test_a_remote_worker_is_known_by_its_heartbeats(site):
     assert "no paper" in site.until("probe", health="unhealthy")["why"]
     site.ok("beat", "probe")
     site.until("probe", health="healthy")
-    assert "unresponsive" in site.until("quiet", health="unhealthy")["why"]
+    silent = site.until("quiet", health="unhealthy")
+    assert "unresponsive" in silent["why"]
+    assert (silent["state"], silent["generation"]) == ("running", 1)
     shown = site.ok("show", "probe", "--json").json["worker"]["heartbeat"]
     assert (shown["gaps"], shown["lost"], shown["refused"]) == (1, 2, {"repeated": 1})
     assert "worker.beat_gap" in site.ok("events", "probe").out

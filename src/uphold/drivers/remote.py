@@ -7,13 +7,12 @@ Heartbeats are handed in (from the control socket), or read from a file that som
 from __future__ import annotations
 
 import asyncio
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Adopted, Gone, Note, Recovered, Sickened, Started
 from uphold.core.names import worker_of
-from uphold.core.notices import Beat, Refused
+from uphold.core.notices import AHEAD, MISSING, Beat, FileBeat, Refused
 from uphold.core.remotes import (
     Judgement,
     RemoteStatus,
@@ -25,9 +24,10 @@ from uphold.core.remotes import (
 from uphold.core.specs import NEVER, Heartbeat, Instant, StopRule, WorkerSpec
 from uphold.core.statuses import Health, Identity
 from uphold.drivers.listeners import Listeners
+from uphold.host.beats import read_beat
 from uphold.host.processes.scanning import in_thread
 from uphold.ports.drivers import Launch, Sighting, Trace
-from uphold.wire.notices import LONGEST_FILE, decode_beat
+from uphold.wire.notices import decode_beat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,14 +45,14 @@ _LOOKS: Final = 4
 class Listening:
     """One slot that is listened to."""
 
-    __slots__ = ("judgement", "launch", "looking", "mark", "status")
+    __slots__ = ("judgement", "launch", "looking", "read", "status")
 
     def __init__(self, launch: Launch, status: RemoteStatus, judgement: Judgement) -> None:
         self.launch = launch
         self.status = status
         self.judgement = judgement
-        self.mark: tuple[int, int, int] | None = None
-        """Which state of its file was read last."""
+        self.read: FileBeat | Refused | None = None
+        """What was last read in its file: only what differs from it is news."""
         self.looking = False
         """A thread reads its file: no second one is sent after it."""
 
@@ -104,7 +104,7 @@ class RemoteDriver:
                 listening.launch = Launch(
                     slot=slot, generation=known.generation, nonce=known.nonce, spec=spec
                 )
-                listening.mark = None
+                listening.read = None
                 self._judge(listening)
                 self._look_again(listening)
         self._set_alarm()
@@ -282,40 +282,22 @@ class RemoteDriver:
 
     async def _follow_file(self, listening: Listening) -> None:
         while self._heard.get(listening.launch.slot) is listening:
+            path, wall = listening.rule.file, self._clock.now().wall
             # In a thread: the file may lie on a share that does not answer.
-            look = partial(read_beat_file, listening.rule.file, listening.mark)
-            found = await in_thread(look)
-            if found is not None and self._heard.get(listening.launch.slot) is listening:
-                listening.mark = found[0]
-                self._take_in_file(listening, *found)
+            found = await in_thread(
+                partial(read_beat, path, partial(decode_beat, now=wall, nonce=None))
+            )
+            if self._heard.get(listening.launch.slot) is listening and found != listening.read:
+                listening.read = found
+                self._take_in_file(listening, found)
             await self._clock.sleep(min(_OFTEN, listening.rule.stale_after / _LOOKS))
 
-    def _take_in_file(
-        self, listening: Listening, mark: tuple[int, int, int], content: bytes
-    ) -> None:
-        """Take in what its file says: as old as the file, or as it says itself if that is more."""
-        wall = self._clock.now().wall
-        beat = decode_beat(content, wall)
-        age = wall - mark[0] / 1e9
-        if isinstance(beat, Beat) and beat.at is not None:
-            age = max(age, wall - beat.at)
-        self._take_in(listening, beat, age)
-
-
-def read_beat_file(
-    path: str, mark: tuple[int, int, int] | None
-) -> tuple[tuple[int, int, int], bytes] | None:
-    """Read a file of heartbeats if it is not in the state `mark`; None if not. Blocks."""
-    try:
-        # Never waits for the other end, should somebody have put a pipe there.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        known = os.fstat(descriptor)
-        seen = (known.st_mtime_ns, known.st_size, known.st_ino)
-        return None if seen == mark else (seen, os.read(descriptor, LONGEST_FILE + 1))
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+    def _take_in_file(self, listening: Listening, found: FileBeat | Refused) -> None:
+        """Take in what its file says; that there is none yet is no fault of anybody's."""
+        if isinstance(found, FileBeat):
+            wall = self._clock.now().wall
+            ahead = found.modified > wall + AHEAD
+            early = Refused("from-the-future", "its file was written in the future.")
+            self._take_in(listening, early if ahead else found.beat, found.age(wall))
+        elif found.reason != MISSING:
+            self._take_in(listening, found, 0.0)
