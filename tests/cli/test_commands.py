@@ -47,6 +47,7 @@ def test_show_tells_everything_and_its_slots(uphold, supervisor, row):
         "    state            running (up since 12 s)",
     ):
         assert told in lines
+    assert any(line.split()[0] == str(os.getpid()) for line in lines)
     assert uphold("show", "api", "--json").json["worker"]["reconcile_count"] == 7
 
 
@@ -83,3 +84,16 @@ def test_following_the_runtime_log_goes_on_across_a_rotation(home):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_a_heartbeat_carries_what_was_said_and_nothing_else(uphold, supervisor):
+    supervisor.answers["beat"] = {"schema": 1, "worker": "probe", "nonce": "n"}
+    assert uphold("beat", "probe", "--seq", "3", "--status", "busy", "--progress", "1.5") == (
+        0,
+        "",
+        "",
+    )
+    said = {"worker": "probe", "seq": 3, "status": "busy", "progress": 1.5}
+    assert supervisor.asked("beat") == said
+    assert uphold("beat", "probe", "--json").json["nonce"] == "n"
+    assert uphold("beat", "probe", "--seq", "-1").code == 2

@@ -88,6 +88,23 @@ def test_groups_that_cannot_be_made_here(tmp_path, monkeypatch):
     assert advice(tmp_path, text, PATH="/bin") == []
 
 
+def test_limits_that_no_group_keeps_here(tmp_path, monkeypatch):
+    text = (
+        "[workers.a]\ncommand = 'sh'\nlimits = { memory = '1GB', cpu = 1 }\n"
+        "[workers.b]\ncommand = 'sh'\ncontainment = 'group'\nlimits = { memory = '1GB' }\n"
+    )
+    monkeypatch.setattr("uphold.config.advice._hierarchies", lambda: Hierarchies(tree="/x"))
+    (at, memory), (_, cpu), (_, firm) = advice(tmp_path, text, PATH="/bin")
+    assert at == "uphold.toml:3"
+    assert "it is watched" in memory
+    assert "without that limit" in cpu
+    assert "will not start" in firm
+    monkeypatch.setattr(
+        "uphold.config.advice._hierarchies", lambda: Hierarchies(tree="/x", memory="/y", cpu="/z")
+    )
+    assert advice(tmp_path, text, PATH="/bin") == []
+
+
 def test_a_file_that_everybody_may_write(tmp_path):
     path = tmp_path / "uphold.toml"
     path.write_text("[workers]\n")

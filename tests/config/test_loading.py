@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from uphold.config.loading import examine, load
-from uphold.core.specs import Backoff, Limits, Logs, Need, RestartPolicy, StopRule
+from uphold.core.specs import Backoff, Heartbeat, Kind, Limits, Logs, Need, RestartPolicy, StopRule
 from uphold.errors import ConfigInvalid, Problem
 
 OK = "[workers.a]\ncommand = 'run'\n"
@@ -153,8 +153,6 @@ BAD_TOML = {
         OK + "heartbeat.on_stale = 'kill'\n",
         [(3, ["heartbeat.on_stale", "'degrade'", "'restart'"])],
     ),
-    "memory": (OK + "limits.memory = '1GB'\n", [(3, ["'limits.memory'", "later version"])]),
-    "cpu": (OK + "limits.cpu = 1.0\n", [(3, ["'limits.cpu'", "later version"])]),
     "python": ("[workers.a]\npython = 'x.Y'\n", [(2, ["python", "'package.module:Class'"])]),
     "python, spaces": ("[workers.a]\npython = 'x: Y'\n", [(2, ["'package.module:Class'"])]),
     "python and command": (OK + "python = 'x:Y'\n", [(1, ["both command and python"])]),
@@ -166,8 +164,22 @@ BAD_TOML = {
         "[workers.a]\npython = 'x:Y'\nshell = true\n",
         [(3, ["shell", "a Python class needs no shell"])],
     ),
+    "memory": (OK + "limits.memory = '1KB'\n", [(3, ["limits.memory", "size", "'1KB'"])]),
+    "cpu": (OK + "limits.cpu = 0\n", [(3, ["limits.cpu", "from 0.01", "0"])]),
     "mcp": ("[workers.a]\nmcp = {}\n", [(2, ["'mcp'", "later version"])]),
-    "remote": ("[workers.a]\nremote = true\n", [(2, ["'remote'", "later version"])]),
+    "remote with a command": (
+        "[workers.a]\nremote = true\ncommand = 'x'\n",
+        [(3, ["command", "remote = true"])],
+    ),
+    "remote with a limit": (
+        "[workers.a]\nremote = true\nlimits = { memory = '1GB' }\n",
+        [(3, ["limits", "remote = true"])],
+    ),
+    "remote to be restarted": (
+        "[workers.a]\nremote = true\nheartbeat = { on_stale = 'restart' }\n",
+        [(3, ["heartbeat", "runs elsewhere"])],
+    ),
+    "remote, or not": ("[workers.a]\nremote = 3\n", [(2, ["remote", "true or false"])]),
     "nice": (OK + "limits = { nice = 20 }\n", [(3, ["limits.nice", "-20 to 19"])]),
     "unset variable": (
         OK + "team = '${TEAM_NAME}'\n",
@@ -489,6 +501,26 @@ def test_a_changed_env_file_changes_the_settings(tmp_path):
     (tmp_path / "w.env").write_text("A=2\n")
     after = load(tmp_path / "uphold.toml", environ={})
     assert before.workers != after.workers
+
+
+def test_a_remote_worker_is_its_heartbeats_and_little_more(tmp_path):
+    (tmp_path / "uphold.toml").write_text(
+        "[defaults]\ncommand = 'x'\nlimits.nofile = 64\nheartbeat.stale_after = '1m'\n"
+        "team = 'all'\ndepends_on = ['a']\n"
+        "[workers.a]\nremote = true\n"
+        "[workers.b]\nremote = true\nteam = 'b'\nheartbeat = { file = 'b.json' }\n"
+        "[workers.c]\nremote = false\n"
+    )
+    a, b, c = load(tmp_path / "uphold.toml", environ={}).workers
+    assert (a.kind, a.command, a.limits, a.team) == (Kind.REMOTE, (), Limits(), "all")
+    assert a.heartbeat == Heartbeat(stale_after=60.0)
+    assert b.heartbeat == Heartbeat(stale_after=60.0, file=str(tmp_path / "b.json"))
+    assert (b.team, b.depends_on) == ("b", (("a", Need.STARTED),))
+    assert (c.kind, c.command) == (Kind.PROCESS, ("x",))
+    (tmp_path / "uphold.toml").write_text("[defaults]\nremote = true\n[workers.a]\n")
+    (a,) = load(tmp_path / "uphold.toml", environ={}).workers
+    assert a.remote
+    assert a.heartbeat == Heartbeat()
 
 
 def test_a_thousand_workers_share_what_they_have_in_common(tmp_path):

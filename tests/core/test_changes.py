@@ -324,3 +324,9 @@ def test_a_hold_by_nobody_we_know_is_still_a_hold():
     spec = WorkerSpec(name="a", command=("x",))
     (change,) = preview({}, [spec], {"a": Override(held=True)})
     assert (change.action, change.reason) == ("none", "paused")
+
+
+def test_how_a_remote_worker_beats_is_changed_in_place():
+    before = WorkerSpec(name="web", kind=Kind.REMOTE, heartbeat=Heartbeat())
+    after = WorkerSpec(name="web", kind=Kind.REMOTE, heartbeat=Heartbeat(stale_after=5.0))
+    assert restarting(before, after) == ()

@@ -15,7 +15,7 @@ from uphold.core.declaring import (
 )
 from uphold.core.orders import Order, Refusal
 from uphold.core.overrides import PLAIN, Override
-from uphold.core.specs import WorkerSpec
+from uphold.core.specs import Kind, WorkerSpec
 from uphold.core.statuses import Admin
 from uphold.testing.scenarios import Scenario
 
@@ -319,6 +319,19 @@ def test_a_companion_can_be_restarted_or_signalled_and_no_more():
         scenario = Scenario(pump).orders(about_pump)
         allowed = isinstance(wish, orders.RestartWorkers | orders.SignalWorkers)
         assert (scenario.refusal is None) is allowed, wish
+
+
+def test_a_worker_that_runs_elsewhere_can_be_left_out_of_account_and_no_more():
+    remote = WorkerSpec(name="web", kind=Kind.REMOTE)
+    for wish in ABOUT_WEB:
+        refusal = Scenario(remote).orders(wish).refusal
+        refused = wish.VERB in ("start", "stop", "restart", "scale", "signal")
+        assert (refusal is not None) is refused, wish
+        if refusal is not None:
+            assert f"runs elsewhere: it is listened to, and cannot be told to {wish.VERB}." in (
+                refusal.message
+            )
+            assert "uphold pause web" in refusal.remedy
 
 
 @pytest.mark.accepts("P12", "M-35")

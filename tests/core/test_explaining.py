@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
 from uphold.core import events, orders
+from uphold.core.absorbing import Observed
+from uphold.core.declaring import Declaration, Entry
 from uphold.core.explaining import explain, why
-from uphold.core.specs import Backoff, Instant, Need, RestartPolicy, WorkerSpec
-from uphold.core.statuses import Fault, SlotStatus, State
+from uphold.core.specs import Backoff, Heartbeat, Instant, Kind, Need, RestartPolicy, WorkerSpec
+from uphold.core.statuses import Fault, Finding, Health, Identity, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 
 web = WorkerSpec(name="web", command=("serve",), backoff=Backoff(jitter=0.0))
@@ -262,3 +265,18 @@ def test_every_state_is_explained_in_full_sentences(state, declared):
 def test_what_is_no_state_is_an_error():
     with pytest.raises(AssertionError):
         why(None, SlotStatus(slot="web", state="napping"), Instant(0.0))  # type: ignore[arg-type]
+
+
+def test_a_worker_that_runs_elsewhere():
+    probe = WorkerSpec(name="web", kind=Kind.REMOTE, heartbeat=Heartbeat())
+    identity = Identity(pid=0, start_ticks=0, boot_id="b", inode=0, nonce="n")
+    status = SlotStatus(slot="web", state=State.RUNNING, terms=probe, identity=identity)
+    entry = Entry(spec=probe)
+    assert why(entry, status, Instant(300.0)) == (
+        "no heartbeat has come yet, listened to since 5 min"
+    )
+    declaration = Declaration(workers=MappingProxyType({"web": entry}))
+    text = explain("web", declaration, Observed().with_changes([status], ()), Instant(300.0))
+    assert text.startswith("'web' runs elsewhere and is listened to. It is running: no heartbeat")
+    heard = replace(status, finding=Finding(health=Health.HEALTHY, why="beating"))
+    assert why(entry, heard, Instant(300.0)) == "up and beating since 5 min"

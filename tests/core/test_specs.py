@@ -22,6 +22,7 @@ from uphold.core.specs import (
 
 def test_the_words_of_the_file_are_the_words_of_the_core():
     assert {*Kind} == {"process", "python", "mcp", "remote"}
+    assert [kind for kind in Kind if WorkerSpec(name="web", kind=kind).remote] == [Kind.REMOTE]
     assert {*RestartPolicy} == {"no", "on-failure", "always"}
     assert {*Need} == {"started", "healthy", "completed"}
 

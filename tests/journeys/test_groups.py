@@ -31,7 +31,7 @@ def groups(site):
     home = Home(site.home)
     yield lambda slot: Groups(home).left(slot)
     if site.home.exists():
-        base = Groups(home)._bases()[0]
+        base = Groups(home)._bases()[""]
         eventually(lambda: not os.path.exists(base), 60, "no group is left")
 
 

@@ -1,29 +1,30 @@
-"""What processes use, read from /proc for the rows that are about to be printed.
+"""What workers use, read from /proc for the rows that are about to be printed.
 
-The supervisor does not spend its time on this; who wants to see it pays for it.
+A row tells of the whole tree: the main process and everything that descends from it. The
+supervisor does not spend its time on this; who wants to see it pays for it.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Any, Final
+from typing import Any
 
 from uphold.host.proctable import read_proc
-
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+from uphold.host.trees import Use, read_command, read_trees
 
 
 class Reading:
-    """One look at a process: processor seconds used, memory, and when it was taken."""
+    """One look at a tree: processor seconds used, memory, and when it was taken."""
 
-    __slots__ = ("at", "cpu", "rss", "started")
+    __slots__ = ("at", "cpu", "rss", "started", "uses")
 
-    def __init__(self, *, cpu: float, rss: int, started: float, at: float) -> None:
-        self.cpu = cpu
-        self.rss = rss
-        self.started = started
-        """Seconds after boot, as is `at`."""
+    def __init__(self, uses: list[Use], at: float) -> None:
+        """Sum up `uses`, the main process first, as they were `at` so many seconds after boot."""
+        main = uses[0]
+        alone = len(uses) == 1
+        self.uses = uses
+        self.cpu = main.cpu if alone else sum(use.cpu for use in uses)
+        self.rss = main.rss if alone else sum(use.rss for use in uses)
+        self.started = main.started
         self.at = at
 
 
@@ -34,36 +35,37 @@ def add_usage(
 
     Without an earlier reading the share is the mean since the process began.
     """
-    readings = {}
     earlier = earlier or {}
     uptime = seconds_since_boot()
+    trees = read_trees([row["pid"] for row in rows if row.get("pid") is not None])
+    readings = {pid: Reading(uses, uptime) for pid, uses in trees.items()}
     for row in rows:
-        pid = row.get("pid")
-        if pid is None or (reading := read_usage(pid, uptime)) is None:
-            continue
-        readings[pid] = reading
-        row["cpu_percent"] = round(_share(earlier.get(pid), reading), 1)
-        row["rss_bytes"] = reading.rss
+        if (reading := readings.get(row.get("pid") or 0)) is not None:
+            row["cpu_percent"] = round(_share(earlier.get(row["pid"]), reading), 1)
+            row["rss_bytes"] = reading.rss
     return readings
 
 
-def read_usage(pid: int, uptime: float) -> Reading | None:
-    """Look at one process; None if it is gone."""
-    # The name before the last bracket may itself contain brackets and spaces.
-    fields = read_proc(f"/proc/{pid}/stat", at_once=True).rpartition(b")")[2].split()
-    if not fields:
-        return None
-    return Reading(
-        cpu=(int(fields[11]) + int(fields[12])) / _TICKS,
-        rss=int(fields[21]) * _PAGE,
-        started=int(fields[19]) / _TICKS,
-        at=uptime,
-    )
+def add_processes(rows: list[dict[str, Any]], readings: dict[int, Reading]) -> None:
+    """List the processes of each row: number, command, share of a processor, memory."""
+    for row in rows:
+        reading = readings.get(row.get("pid") or 0)
+        row["processes"] = [] if reading is None else [_process(u, reading) for u in reading.uses]
 
 
 def seconds_since_boot() -> float:
     """Read how long the machine has been up."""
     return float((read_proc("/proc/uptime") or b"0").split()[0])
+
+
+def _process(use: Use, reading: Reading) -> dict[str, Any]:
+    passed = reading.at - use.started
+    return {
+        "pid": use.pid,
+        "command": read_command(use.pid),
+        "cpu_percent": round(100 * use.cpu / passed, 1) if passed > 0 else 0.0,
+        "rss_bytes": use.rss,
+    }
 
 
 def _share(before: Reading | None, now: Reading) -> float:

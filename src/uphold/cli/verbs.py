@@ -30,6 +30,7 @@ VERBS: Final[dict[str, str]] = {
     "approve": "lift a quarantine",
     "scale": "set how many instances of a worker run: NAME=N",
     "signal": "send a signal to the main process of a worker",
+    "beat": "tell that a remote worker lives, and how it does",
     "reset": "clear the failures and counters of workers",
     "completion": "print a completion script for bash, zsh or fish",
     "version": "print the version",

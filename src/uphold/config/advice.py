@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from uphold.host.processes.hierarchies import Hierarchies
 
 _WRITABLE_BY_ALL: Final = stat.S_IWOTH
+_UNKEPT: Final = {
+    "memory": "no control group can limit memory here (limits.memory); ",
+    "cpu": "no control group can limit processors here (limits.cpu); ",
+}
+_INSTEAD: Final = {
+    "memory": "it is watched, and ended when it uses more.",
+    "cpu": "it runs without that limit; limits.nice works everywhere.",
+}
 
 
 def warnings(settings: Settings, *, environ: Mapping[str, str]) -> list[Problem]:
@@ -53,7 +61,9 @@ def _about_file(source: str) -> Iterator[str]:
 def _about_worker(
     spec: WorkerSpec, environ: Mapping[str, str], disabled: set[str]
 ) -> Iterator[tuple[str, str]]:
-    if not os.path.isdir(spec.working_dir):  # noqa: PTH112 - text is enough
+    if spec.remote:
+        pass  # nothing of it is looked for here
+    elif not os.path.isdir(spec.working_dir):  # noqa: PTH112 - text is enough
         yield "working_dir", f"the folder {spec.working_dir} does not exist."
     elif not spec.shell:
         path = dict(spec.environment).get("PATH") or environ.get("PATH") or os.defpath
@@ -77,6 +87,10 @@ def _about_groups(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
         yield "containment", "no control group can be made here, so it will not be started."
     if spec.limits.processes is not None and not _hierarchies().counts:
         yield "limits", "processes cannot be counted here (limits.processes); it will not start."
+    for limit in ("memory", "cpu"):
+        if getattr(spec.limits, limit) is not None and not _hierarchies().offers(limit):
+            firm = spec.containment == "group"
+            yield "limits", f"{_UNKEPT[limit]}{'it will not start.' if firm else _INSTEAD[limit]}"
 
 
 @lru_cache(maxsize=256)

@@ -64,9 +64,10 @@ LIMITS: Final = Table(
         Key("nofile", Whole(3, 2**30), None, "How many files it may have open."),
         Key("nice", Whole(-20, 19), None, "Its niceness."),
         Key("processes", Whole(1, 2**22), None, "How many processes and threads it may be."),
+        Key("memory", Size(2**20, 2**50), None, "How much memory all of it may use."),
+        Key("cpu", Fraction(0.01, 4096), None, "How many processors it may keep busy."),
     ),
     build=Limits,
-    later=frozenset({"memory", "cpu"}),
 )
 
 LOGS: Final = Table(
@@ -102,6 +103,7 @@ WORKER: Final = Table(
     (
         Key("command", Command(), None, "What to run: a list of words, or text to be split."),
         Key("python", Target(), None, "What to run instead: a Python class, an uphold.Worker."),
+        Key("remote", Flag(), False, "Whether it runs elsewhere; only its heartbeats are heard."),
         Key("shell", Flag(), False, "Whether the command is a line for /bin/sh."),
         Key("working_dir", FilePath(), ".", "The folder it runs in."),
         Key("user", Account(), None, "The user it runs as."),
@@ -148,7 +150,7 @@ WORKER: Final = Table(
         Key("schedule", SCHEDULE, None, "When it runs, if it does not run all the time."),
         Key("labels", TextTable(), {}, "Free notes for people and programs."),
     ),
-    later=frozenset({"mcp", "remote"}),
+    later=frozenset({"mcp"}),
     meant={
         "cmd": "command",
         "exec": "command",
@@ -169,6 +171,10 @@ WORKER: Final = Table(
         "nofile": "limits.nofile",
         "nice": "limits.nice",
         "pids_limit": "limits.processes",
+        "mem_limit": "limits.memory",
+        "memory": "limits.memory",
+        "cpus": "limits.cpu",
+        "cpu": "limits.cpu",
         "cgroup": "containment",
         "max_size": "logs.max_size",
         "keep": "logs.keep",

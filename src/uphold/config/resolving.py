@@ -24,7 +24,7 @@ from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
 from uphold.config.timetables import is_whole, settle_schedule
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
-from uphold.core.specs import Kind, Probe, Settings, SupervisorSpec, WorkerSpec
+from uphold.core.specs import Heartbeat, Kind, Probe, Settings, SupervisorSpec, WorkerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     EnvFile = dict[str, str] | NotRead
 
 _TOGETHER: Final = frozenset(
-    {"command", "python", "shell", "working_dir", "environment", "env_file", "depends_on"}
+    {"command", "python", "remote", "shell", "working_dir", "environment", "env_file", "depends_on"}
 )
 """Keys that are resolved together with others, or in a way of their own."""
+_REMOTE: Final = frozenset({"enabled", "quarantined", "team", "depends_on", "heartbeat", "labels"})
+"""What can be said of a worker that runs elsewhere."""
 _PROBES: Final = frozenset({"ready", "live"})
 _COMMANDS: Final = {"stop": "command", "ready": "exec", "live": "exec"}
 """Tables with a command in them, and what it is called there."""
@@ -148,6 +150,8 @@ class Resolver:
         if not isinstance(own, dict):
             return None
         given = given if isinstance(given, dict) else {}
+        if own.pop("remote", self._defaults.get("remote")):
+            return self._remote(name, own, place)
         terms = {
             **self._program(own, given, place),
             "working_dir": self._working_dir(own),
@@ -162,6 +166,18 @@ class Resolver:
                 terms[key] = self._over_default(key, value, place)
         settle_schedule(terms, given, place)
         return WorkerSpec(name=name, **terms)
+
+    def _remote(self, name: str, own: dict[str, Any], place: Place) -> WorkerSpec:
+        """Resolve a worker that runs elsewhere: nothing is started, so little is to be said."""
+        for key in (key for key in own if key not in _REMOTE):
+            place.inside(key).wrong("means nothing to a worker with remote = true; leave it out")
+        terms = {key: self._default(key) for key in _REMOTE & self._defaults.keys() - _TOGETHER}
+        for key in _REMOTE & own.keys() - _TOGETHER:
+            terms[key] = self._over_default(key, own[key], place)
+        terms["heartbeat"] = heartbeat = terms.get("heartbeat") or Heartbeat()
+        if heartbeat.on_stale == "restart":
+            place.inside("heartbeat").wrong("cannot ask for a restart: it runs elsewhere")
+        return WorkerSpec(name=name, kind=Kind.REMOTE, depends_on=self._needs(name, own), **terms)
 
     def _default(self, key: str) -> Any:
         """Give what [defaults] says of a key, made once for all workers that say nothing."""

@@ -70,7 +70,7 @@ def restarting(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:
 def _told_of_heartbeats(spec: WorkerSpec) -> object:
     """Give what a worker has been told of its heartbeats in its environment."""
     terms = spec.heartbeat
-    return None if terms is None else terms.file or terms.stale_after
+    return None if terms is None or spec.remote else terms.file or terms.stale_after
 
 
 def begins_anew(status: SlotStatus, spec: WorkerSpec) -> bool:

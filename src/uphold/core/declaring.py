@@ -212,12 +212,29 @@ _LIFTED_BY: Final = {
 }
 
 
+_TOUCHING: Final = (
+    orders.StartWorkers
+    | orders.StopWorkers
+    | orders.RestartWorkers
+    | orders.ScaleWorker
+    | orders.SignalWorkers
+)
+"""What needs a process here."""
+
+
 def _refusal(entry: Entry, wish: orders.AboutWorkers | orders.ScaleWorker) -> Refusal | None:
     name = entry.spec.name
     if is_companion(name) and not isinstance(wish, orders.RestartWorkers | orders.SignalWorkers):
         return Refusal(
             code="UPH_ORDER_REFUSED",
             message=f"'{name}' belongs to uphold: it can be restarted or signalled, no more.",
+        )
+    if entry.spec.remote and isinstance(wish, _TOUCHING):
+        return Refusal(
+            code="UPH_ORDER_REFUSED",
+            message=f"'{name}' runs elsewhere: it is listened to, and cannot be told to "
+            f"{wish.VERB}.",
+            remedy=f"To leave it out of account: uphold pause {name} (or disable {name}).",
         )
     if isinstance(wish, orders.StartWorkers | orders.RestartWorkers):
         verb = _LIFTED_BY.get(entry.admin)

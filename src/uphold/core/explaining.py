@@ -59,6 +59,8 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
 def _why_running(status: SlotStatus, now: Instant) -> str:
     lasting = duration_text(max(0.0, now - status.started_at))
     found = status.finding
+    if found is None and status.terms is not None and status.terms.remote:
+        return f"no heartbeat has come yet, listened to since {lasting}"
     if found is None:
         return f"up since {lasting}"
     if found.health is Health.HEALTHY:
@@ -134,6 +136,8 @@ def _wish(name: str, entry: Entry | None) -> str:
             return f"'{name}' is disabled{how}. It shall not run until: uphold enable {name}."
         case Admin.QUARANTINED:
             return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
+    if entry.spec.remote:
+        return f"'{name}' runs elsewhere and is listened to."
     if not entry.up:
         how = f"stopped{by}" if by else "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
@@ -145,7 +149,8 @@ def _wish(name: str, entry: Entry | None) -> str:
 
 def _seen(slot: str, entry: Entry | None, status: SlotStatus, now: Instant, *, single: bool) -> str:
     subject = "It" if single else f"Slot '{slot}'"
-    pid = f" (pid {status.identity.pid})" if status.identity is not None else ""
+    known = status.identity is not None and status.identity.pid
+    pid = f" (pid {known})" if known else ""
     reason = why(entry, status, now).rstrip(".")
     return f"{subject} is {_STATE_WORDS[status.state]}{pid}: {reason}."
 

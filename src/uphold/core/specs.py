@@ -69,6 +69,10 @@ class Limits:
     nice: int | None = None
     processes: int | None = None
     """How many processes and threads it may be at a time; refused where none can count them."""
+    memory: int | None = None
+    """Bytes that all its processes may use; kept by a control group, or watched."""
+    cpu: float | None = None
+    """Processors it may keep busy; kept by a control group, or not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +174,11 @@ class WorkerSpec:
     logs: Logs = Logs()
     schedule: Schedule | None = None
     labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def remote(self) -> bool:
+        """Tell whether it runs elsewhere, and is known by its heartbeats alone."""
+        return self.kind is Kind.REMOTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

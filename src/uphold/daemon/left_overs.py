@@ -12,6 +12,7 @@ from uphold.core.statuses import ALIVE, SlotStatus
 from uphold.daemon.narrating import BookLog
 from uphold.daemon.serving import prepare
 from uphold.drivers.process import ProcessDriver
+from uphold.drivers.remote import RemoteDriver
 from uphold.engine.auditing import audit_entry
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import StoreUnavailable
@@ -100,7 +101,10 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> 
         Surroundings(
             clock=clock,
             journal=journal,
-            drivers={Kind.PROCESS: driver},
+            drivers={
+                Kind.PROCESS: driver,
+                Kind.REMOTE: RemoteDriver(clock, boot_id=boot_id()),
+            },
             new_nonce=new_nonce,
             log=log,
             boot_id=boot_id(),

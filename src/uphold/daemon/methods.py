@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from uphold.control.server import Method, Stream
     from uphold.core.orders import Wish
     from uphold.core.specs import Settings
+    from uphold.daemon.beating import Beats
     from uphold.engine.bus import Subscription
     from uphold.engine.jobs import Job
     from uphold.engine.snapshots import Snapshot
@@ -67,6 +68,7 @@ class Methods:
         journal: Journal,
         about: Callable[[], dict[str, object]],
         redactor: Callable[[], Redactor],
+        beats: Beats | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._config = config
@@ -75,6 +77,7 @@ class Methods:
         self._journal = journal
         self._about = about
         self._redactor = redactor
+        self._beats = beats
         self._written = WrittenRows(clock)
 
     def table(self) -> dict[str, Method]:
@@ -89,6 +92,7 @@ class Methods:
             "reload": self.reload,
             "shutdown": self.shutdown,
             "job": self.job,
+            "beat": self.beat,
         }
 
     def streams(self) -> dict[str, Stream]:
@@ -113,7 +117,7 @@ class Methods:
         found: object = self._written.find(asked)
         if found is None:
             listed = self._rows(snapshot, names, companions=asked[2])
-            for row in with_vitals(listed, snapshot.vitals):
+            for row in self._with_life(listed, snapshot):
                 _hide(row, redactor)
             found = self._written.keep(asked, listed)
         return {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
@@ -132,13 +136,22 @@ class Methods:
             found += [row for row in of_worker if name in (worker, row["slot"])]
         return found
 
+    def _with_life(self, rows: list[dict[str, Any]], snapshot: Snapshot) -> list[dict[str, Any]]:
+        """Add the latest signs of life, of workers here and elsewhere."""
+        with_vitals(rows, snapshot.vitals)
+        for row in rows if self._beats is not None else ():
+            self._beats.complete(row)
+        return rows
+
     async def show(self, params: Mapping[str, Any]) -> object:
         """Give everything known about one worker."""
         name = worker_of(self._known(str(params.get("name", ""))))
         snapshot = self._supervisor.snapshot()
         entry = snapshot.declaration.workers.get(name)
-        slots = list(worker_rows(name, entry, snapshot.observed, self._clock.now()))
-        with_vitals(slots, snapshot.vitals)
+        slots: list[dict[str, Any]] = list(
+            worker_rows(name, entry, snapshot.observed, self._clock.now())
+        )
+        self._with_life(slots, snapshot)
         worker: dict[str, object] = dict(slots[0]) if slots else {"name": name}
         if entry is not None:
             record = snapshot.record(entry)
@@ -160,6 +173,8 @@ class Methods:
                 "reconcile_count": record.reconcile_count,
                 "override": plain(entry.override),
             }
+        if self._beats is not None and (heard := self._beats.shown(name)):
+            worker["heartbeat"] = heard
         return self._redactor().value({"schema": 1, "worker": worker, "slots": slots})
 
     async def why(self, params: Mapping[str, Any]) -> object:
@@ -226,6 +241,12 @@ class Methods:
                 exit_code=5,
             )
         return plain(found.row)
+
+    async def beat(self, params: Mapping[str, Any]) -> object:
+        """Take in a heartbeat of a remote worker."""
+        if self._beats is None:
+            raise _misused("nobody listens to remote workers here.")
+        return self._beats.take(params, self._supervisor.snapshot().declaration)
 
     def subscribe(self, params: Mapping[str, Any]) -> tuple[object, AsyncIterator[bytes]]:
         """Stream events from a number on (from now: null)."""

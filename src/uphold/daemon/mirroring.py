@@ -59,7 +59,7 @@ def _slot_view(status: SlotStatus) -> dict[str, object]:
     return {
         "state": str(status.state),
         "health": str(slot_health(status)),
-        "pid": None if identity is None else identity.pid,
+        "pid": None if identity is None else identity.pid or None,
         "last_heartbeat": utc_or_none(status.proved_wall),
         "last_error": fault_shape(trouble(status)),
         "restarts": status.restarts,

@@ -68,9 +68,12 @@ def _sentence(event: SlotFact) -> str:  # noqa: C901, PLR0912 - one arm for each
         case events.StartBegun():
             return f"starting {slot}, generation {event.generation}: {event.why}"
         case events.Started():
-            return f"{slot} runs as pid {event.identity.pid}"
+            pid = event.identity.pid
+            return f"{slot} runs as pid {pid}" if pid else f"{slot} is listened to"
         case events.Adopted():
-            return f"{slot} was found alive as pid {event.identity.pid} and is watched again"
+            pid = event.identity.pid
+            found = f"was found alive as pid {pid} and is watched" if pid else "is listened to"
+            return f"{slot} {found} again"
         case events.StartFailed() | events.StopFailed():
             return f"{slot}: {event.fault.message}"
         case events.Exited():

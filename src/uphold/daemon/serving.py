@@ -25,6 +25,7 @@ from uphold.core.events import Note
 from uphold.core.specs import Kind
 from uphold.core.statuses import State
 from uphold.core.times import utc_text
+from uphold.daemon.beating import Beats
 from uphold.daemon.companions import PumpLink, pump_spec
 from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
@@ -161,15 +162,17 @@ async def _serve_owned(
             inherited=launch.environ,
             nofile=launch.birthright.nofile,
             notify=ear.path,
+            log=log,
         )
         driver.subscribe(link.hear)
         ear.attend(driver, config)
+        beats = Beats(clock, boot_id())
         supervisor = Supervisor(
             config,
             Surroundings(
                 clock=clock,
                 journal=journal,
-                drivers={Kind.PROCESS: driver},
+                drivers={Kind.PROCESS: driver, Kind.REMOTE: beats.driver},
                 new_nonce=new_nonce,
                 log=log,
                 boot_id=boot_id(),
@@ -210,7 +213,9 @@ async def _serve_owned(
             journal=journal,
             about=about,
             redactor=redactors.current,
+            beats=beats,
         )
+        beats.tell_to(supervisor.tell)
         server = ControlServer(home.path, methods.table(), methods.streams())
         stack.push_async_callback(supervisor.abandon)
         await supervisor.start(forgive=launch.forgive)

@@ -96,9 +96,9 @@ class Launcher:
         program, opened, place = self._program(launch.slot, launch.nonce, launch.spec, lock=lock)
         try:
             if group is not None:
-                doors = group.doors()
-                opened += tuple(door for door in doors if door is not None)
-                program = program._replace(group=doors[0], cap=doors[1])
+                tree, caps = group.doors()
+                opened += caps if tree is None else (tree, *caps)
+                program = program._replace(group=tree, caps=caps)
             if (pipe := self._announcements.offer(launch)) is not None:
                 opened += (pipe[0],)
                 program = program._replace(extra=pipe)

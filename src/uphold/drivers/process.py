@@ -24,6 +24,7 @@ from uphold.drivers.runs import Run
 from uphold.drivers.senders import Senders
 from uphold.drivers.starting import SLICE, Starter
 from uphold.drivers.watching import Watch
+from uphold.drivers.weighing import Scale
 from uphold.errors import HostFailure
 from uphold.host.environments import Environments
 from uphold.host.processes import Process
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from uphold.host.homes import Home
     from uphold.ports.clocks import Clock
     from uphold.ports.drivers import Listener
+    from uphold.ports.logs import Log
 
 _PROBE_END: Final = 10.0
 """Seconds that a killed probe may take to be gone before it is left to the reaper."""
@@ -57,12 +59,14 @@ class ProcessDriver:
         inherited: Mapping[str, str] | None = None,
         nofile: tuple[int, int] | None = None,
         notify: str = "",
+        log: Log | None = None,
     ) -> None:
         """Pass on parts of the environment `inherited` (our own by default).
 
         `nofile` is the limit on open files that workers are given: what `birth()` found.
         `on_fifo` is called with a slot whenever a FIFO for its output was made. `notify` is the
-        path of the socket on which workers may speak of themselves.
+        path of the socket on which workers may speak of themselves. `log` hears of limits that
+        nobody keeps here.
         """
         environment = dict(os.environ if inherited is None else inherited)
         self._home = home
@@ -70,7 +74,7 @@ class ProcessDriver:
         self._facts = Listeners()
         self._specs: dict[str, WorkerSpec] = {}
         self._outputs = Outputs(home, on_fifo)
-        self._groups = Groups(home)
+        self._groups = Groups(home, log=log)
         self.senders = Senders(self._lives)
         environments = Environments(environment, notify)
         self.announcements = Announcements()
@@ -86,7 +90,8 @@ class ProcessDriver:
         self._finder = Finder(home, clock, self.scanner)
         children: set[int] = set()
         emptier = Emptier(home, clock, self.scanner, self._facts.tell, children.__contains__)
-        self._watch = Watch(home, clock, self._facts, emptier, children)
+        scale = Scale(clock, self.scanner, self._facts.tell)
+        self._watch = Watch(home, clock, self._facts, emptier, children, scale=scale)
         self._starter = Starter(
             home,
             clock,

@@ -10,11 +10,12 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from uphold.core.events import Exited, Gone
+from uphold.core.events import Condemned, Exited, Gone
 from uphold.core.statuses import Exit
 from uphold.drivers.emptying import Emptier
 from uphold.drivers.listeners import Listeners
 from uphold.drivers.runs import Run
+from uphold.drivers.weighing import TOO_MUCH_MEMORY, Scale, out_of_memory
 from uphold.host.processes.containment import Ending
 from uphold.host.processes.reaping import StrangerReaper
 from uphold.host.processes.slotlocks import is_held
@@ -38,8 +39,15 @@ _WATCH_STEP: Final = 0.2
 class Watch:
     """All runs that are in sight."""
 
-    def __init__(
-        self, home: Home, clock: Clock, facts: Listeners, emptier: Emptier, children: set[int]
+    def __init__(  # noqa: PLR0913 - introduces those who do the parts
+        self,
+        home: Home,
+        clock: Clock,
+        facts: Listeners,
+        emptier: Emptier,
+        children: set[int],
+        *,
+        scale: Scale,
     ) -> None:
         """`children` is kept up to date: numbers of those whose exit nobody else may take."""
         self.runs: dict[str, Run] = {}
@@ -48,6 +56,7 @@ class Watch:
         self._facts = facts
         self._emptier = emptier
         self._children = children
+        self._scale = scale
         self._tasks: set[asyncio.Task[None]] = set()
         self._reaper: StrangerReaper | None = None
 
@@ -66,6 +75,8 @@ class Watch:
             loop.add_reader(process.descriptor, self._ended, run, process)
         else:
             self.task(self._look_until_ended(run, process), f"watch {run.slot}")
+        if run.spec.limits.memory is not None:
+            self._scale.add(run)
 
     def empty(self, run: Run) -> None:
         """Begin to end whatever there is of a slot; Gone is told when nothing is left."""
@@ -124,6 +135,7 @@ class Watch:
 
     async def close(self) -> None:
         """Let go of everything."""
+        await self._scale.close()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -179,6 +191,11 @@ class Watch:
             self.empty(run)
         else:
             self._let_go(run)
+        if run.group is not None and run.group.ran_out_of_memory():
+            why = out_of_memory(run)
+            self._facts.tell(
+                Condemned(slot=run.slot, generation=run.generation, code=TOO_MUCH_MEMORY, why=why)
+            )
         self._facts.tell(
             Exited(slot=run.slot, generation=run.generation, exit=run.exit, left_overs=left_overs)
         )

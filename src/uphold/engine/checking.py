@@ -453,8 +453,8 @@ class Checks:
 
 def _is_looked_after(status: SlotStatus) -> bool:
     spec = status.terms
-    if spec is None or status.identity is None:
-        return False
+    if spec is None or spec.remote or status.identity is None:
+        return False  # who listens to remote workers judges them too
     if status.state not in (State.STARTING, State.RUNNING):
         return False
     if status.finding is not None and status.finding.code:

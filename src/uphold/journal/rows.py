@@ -138,7 +138,7 @@ def worker_row(status: SlotStatus, owner: Owner) -> Row:
     return (
         status.slot,
         utc_or_none(status.proved_wall),
-        None if status.identity is None else status.identity.pid,
+        None if status.identity is None else status.identity.pid or None,
         owner.hostname,
         str(condition(status)),
         None,

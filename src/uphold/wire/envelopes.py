@@ -106,7 +106,8 @@ def _begun(event: StartBegun) -> Payload:
 
 
 def _process(event: Started | Adopted) -> Payload:
-    return {"slot": event.slot, "generation": event.generation, "pid": event.identity.pid}
+    pid = event.identity.pid or None  # a remote worker has no process here
+    return {"slot": event.slot, "generation": event.generation, "pid": pid}
 
 
 def _start_failed(event: StartFailed) -> Payload:

@@ -69,7 +69,7 @@ def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
         "state": str(status.state),
         "health": str(slot_health(status)),
         "condition": str(condition(status)),
-        "pid": None if status.identity is None else status.identity.pid,
+        "pid": None if status.identity is None else status.identity.pid or None,
         "generation": status.generation,
         "since": utc_or_none(status.since_wall),
         "uptime": round(max(0.0, now.mono - status.started_at), 3) if _has_process(status) else 0.0,

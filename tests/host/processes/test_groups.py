@@ -34,12 +34,12 @@ def groups(tmp_path):
 
 
 def left_behind(groups):
-    return [base for base in groups._bases() if base is not None and os.path.exists(base)]
+    return [base for base in groups._bases().values() if os.path.exists(base)]
 
 
 def enter(group, *command, **options):
     """Start a program in a group: a shell enters it and becomes the program."""
-    doors = [f"{folder}/cgroup.procs" for folder in (group.tree, group.cap) if folder]
+    doors = [f"{folder}/cgroup.procs" for folder in (group.tree, *group.caps.values()) if folder]
     script = "".join(f"echo 0 > '{door}' && " for door in doors) + 'exec "$@"'
     words = command or ("sleep", "1000")
     return subprocess.Popen(["/bin/sh", "-c", script, "sh", *words], **options)
@@ -157,7 +157,7 @@ def test_a_cap_holds_whatever_the_worker_forks(groups):
     command = (sys.executable, "-ISc", program)
     main = enter(group, *command, stdout=subprocess.PIPE, text=True)
     assert main.stdout.readline() == "6\n"
-    counting = Group(group.cap or group.tree, None)
+    counting = Group(group.caps.get("pids", group.tree))
     for pid in counting.members():
         os.kill(pid, signal.SIGKILL)
     main.wait(60)
@@ -168,15 +168,62 @@ def test_a_cap_holds_whatever_the_worker_forks(groups):
 @needs_cap
 def test_a_cap_is_what_the_last_start_asked_for(groups):
     group = groups.begin("web.1", CAPPED)
-    limit = Path(f"{group.cap or group.tree}/pids.max")
+    limit = Path(group.caps.get("pids", group.tree)) / "pids.max"
     assert limit.read_text() == "7\n"
     groups.begin("web.1", WorkerSpec(name="web", limits=Limits(processes=9)))
     assert limit.read_text() == "9\n"
 
 
+@pytest.mark.skipif(HERE.memory is None, reason="no hierarchy of the first version limits memory")
+def test_memory_and_processors_are_limited_in_hierarchies_of_the_first_version(groups):
+    spec = WorkerSpec(name="web", limits=Limits(memory=20_480_000, cpu=0.5))
+    group = groups.begin("web.1", spec)
+    assert Path(f"{group.memory}/memory.limit_in_bytes").read_text() == "20480000\n"
+    if "cpu" in group.caps:
+        assert Path(f"{group.caps['cpu']}/cpu.cfs_quota_us").read_text() == "50000\n"
+    again = groups.begin("web.1", WorkerSpec(name="web", limits=Limits(memory=40_960_000)))
+    assert Path(f"{again.memory}/memory.limit_in_bytes").read_text() == "40960000\n"
+    assert not again.ran_out_of_memory()
+    assert group.remove()
+
+
+def test_what_can_be_done_without_is_no_reason_not_to_start(tmp_path):
+    spec = WorkerSpec(name="web", limits=Limits(memory=10**9, cpu=1.0))
+    assert asks(spec)
+    told = []
+
+    class Log:
+        def write(self, *words, worker):
+            told.append((worker, words[2]))
+
+    without = Groups(Home(tmp_path), Hierarchies(), Log())
+    assert without.begin("web.1", spec) is None
+    assert without.begin("web.1", spec) is None
+    assert [worker for worker, _ in told] == ["web.1", "web.1"]
+    assert "so it is watched" in told[0][1]
+    assert "without limits.cpu" in told[1][1]
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "cgroup.controllers").write_text("memory")
+    groups = Groups(Home(tmp_path), Hierarchies(tree=str(own)))
+    group = groups._wanted("web.1", spec)
+    assert group.limited == ("memory",)
+    folder = Path(group.tree)
+    folder.mkdir(parents=True)
+    (folder / "cgroup.events").write_text("populated 0\n")
+    # As where processes of ours live in the group above: the kernel hands no memory down.
+    group = groups.begin("web.1", spec)
+    assert (group.limited, group.memory, group.tree) == ((), None, str(folder))
+
+
 @pytest.mark.parametrize(
     ("spec", "nowhere", "word"),
     [
+        (
+            WorkerSpec(name="web", containment="group", limits=Limits(memory=10**9)),
+            Hierarchies(tree="/proc"),
+            "limits.memory",
+        ),
         (GROUPED, Hierarchies(pids="/proc"), "containment"),
         (CAPPED, Hierarchies(), "limits.processes"),
         (GROUPED, Hierarchies(tree="/proc"), "could be made"),
@@ -199,7 +246,7 @@ def test_a_group_of_the_second_version_counts_where_the_first_does_not(tmp_path)
     (own / "cgroup.subtree_control").write_text("")
     groups = Groups(home, Hierarchies(tree=str(own)))
     group = groups._wanted("web.1", CAPPED)
-    assert group.cap is None
+    assert group.caps == {}
     folder = Path(group.tree)
     folder.mkdir(parents=True)
     asked = folder.parent / "cgroup.subtree_control"
@@ -222,7 +269,7 @@ def test_without_any_hierarchy_there_is_nothing_to_find_or_remove(tmp_path):
     assert not only_capped.proves
     assert only_capped.is_empty()
     only_capped.kill()
-    assert only_capped.doors() == (None, None)
+    assert only_capped.doors() == (None, ())
 
 
 DELEGATED = """

@@ -7,8 +7,9 @@ import pytest
 
 from uphold.host.processes.hierarchies import (
     Hierarchies,
-    counts_in,
+    delegated,
     find_hierarchies,
+    is_offered,
     place_all,
 )
 
@@ -50,9 +51,21 @@ def test_a_group_that_was_removed_keeps_its_name():
     assert place_all(mount, "0::/gone (deleted)") == [("", "/g/gone")]
 
 
+def test_a_group_for_the_supervisor_alone_lies_in_the_one_that_is_ours(tmp_path):
+    own = tmp_path / "supervisor"
+    own.mkdir()
+    assert delegated(str(own)) == str(own)
+    try:
+        os.setxattr(tmp_path, "user.delegate", b"1")
+    except OSError:
+        pytest.skip("files cannot be marked here")
+    assert delegated(str(own)) == str(tmp_path)
+    assert delegated(str(tmp_path)) == str(tmp_path)
+
+
 def test_processes_are_counted_where_the_controller_is_offered(tmp_path):
     controllers = tmp_path / "cgroup.controllers"
-    assert not counts_in(str(tmp_path))
+    assert not is_offered(str(tmp_path), "pids")
     controllers.write_text("cpu memory hugetlb\n")
     assert not Hierarchies(tree=str(tmp_path)).counts
     controllers.write_text("cpu memory pids\n")

@@ -11,13 +11,13 @@ from uphold.cli.reaching import reach
 from uphold.cli.rendering import exit_text, fault_text, memory
 from uphold.cli.speaking import print_document, say
 from uphold.cli.times import age, now, span
-from uphold.cli.usage import add_usage
+from uphold.cli.usage import add_processes, add_usage
 from uphold.core.texts import printable
 from uphold.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _ABOUT_SLOTS: Final = frozenset(
     (
@@ -41,6 +41,7 @@ _ABOUT_SLOTS: Final = frozenset(
     )
 )
 """What is told slot by slot below, and not twice."""
+_LONGEST_COMMAND: Final = 100
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             document = connection.call("show", {"name": args.name})
     else:
         document = _without_supervisor(place, args.name)
-    add_usage(document["slots"])
+    add_processes(document["slots"], add_usage(document["slots"]))
     if args.json:
         print_document(document)
     else:
@@ -103,6 +104,22 @@ def _slot_lines(row: Mapping[str, Any]) -> Iterator[str]:
     }
     for key, text in pairs.items():
         yield f"    {key:<16} {printable(text)}"
+    yield from _process_lines(row.get("processes") or ())
+
+
+def _process_lines(processes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Show the tree as a small table; the main process comes first."""
+    if processes:
+        yield f"    {'processes':<16} {'PID':>7} {'CPU':>6} {'MEM':>7}  COMMAND"
+    for process in processes:
+        share = f"{process['cpu_percent']:.1f}%"
+        command = printable(process["command"])
+        if len(command) > _LONGEST_COMMAND:
+            command = f"{command[:_LONGEST_COMMAND]}..."
+        yield (
+            f"    {'':<16} {process['pid']:>7} {share:>6} {memory(process['rss_bytes']):>7}"
+            f"  {command}"
+        )
 
 
 def _value(value: object) -> str:

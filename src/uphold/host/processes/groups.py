@@ -16,31 +16,73 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from uphold.errors import HostFailure
+from uphold.host.processes.caps import (
+    caps_memory,
+    controllers_of,
+    is_firm,
+    lift_others,
+    oom_kills,
+    write_cap,
+    write_word,
+)
 from uphold.host.processes.hierarchies import Hierarchies, find_hierarchies, place_all
 from uphold.host.proctable import read_proc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from uphold.core.specs import WorkerSpec
     from uphold.host.homes import Home
+    from uphold.ports.logs import Log
 
 NO_GROUP: Final = "UPH_START_NO_GROUP"
 SLOT_HELD: Final = "UPH_SLOT_HELD"
 _SUFFIX: Final = ".slot"
 """Keeps a worker's name from being that of a file of the kernel's."""
+_LIMITS: Final = {
+    "pids": ("processes", "counts processes"),
+    "memory": ("memory", "limits memory"),
+    "cpu": ("cpu", "limits processors"),
+}
+_UNKEPT: Final = {
+    "memory": "no control group limits its memory here (limits.memory), so it is watched",
+    "cpu": "no control group limits processors here, so it runs without limits.cpu",
+}
 
 
 class Group:
     """The groups of one slot."""
 
-    __slots__ = ("cap", "tree")
+    __slots__ = ("caps", "limited", "ooms", "tree")
 
-    def __init__(self, tree: str | None, cap: str | None) -> None:
+    def __init__(
+        self,
+        tree: str | None,
+        caps: Mapping[str, str] | None = None,
+        limited: tuple[str, ...] = (),
+    ) -> None:
         self.tree = tree
-        """The folder that holds all its processes, and can end them; None: only a cap."""
-        self.cap = cap
-        """Its folder in the hierarchy that counts processes, where that is another one."""
+        """The folder that holds all its processes, and can end them; None: only caps."""
+        self.caps = dict(caps or {})
+        """Its folders in hierarchies of the first version, by what they limit."""
+        self.limited = limited
+        """What it keeps to a limit: `pids`, `memory`, `cpu`."""
+        self.ooms = 0
+        """How often the kernel had ended a process for want of memory before this run."""
+
+    @property
+    def memory(self) -> str | None:
+        """The folder in which its memory is limited; None if it is not."""
+        return self.caps.get("memory", self.tree) if "memory" in self.limited else None
+
+    def ran_out_of_memory(self) -> bool:
+        """Tell whether the kernel has ended a process of this run for want of memory."""
+        return self.memory is not None and oom_kills(self.memory) > self.ooms
+
+    def do_without(self, controller: str) -> None:
+        """Leave out a limit that the kernel refuses."""
+        self.limited = tuple(each for each in self.limited if each != controller)
+        self.caps.pop(controller, None)
 
     @property
     def proves(self) -> bool:
@@ -51,7 +93,7 @@ class Group:
         """End everything in it, also what is being forked right now."""
         if self.tree is not None:
             with suppress(OSError):  # it is gone; or each process is ended by itself, as without
-                _write(f"{self.tree}/cgroup.kill", "1")
+                write_word(f"{self.tree}/cgroup.kill", "1")
 
     def is_empty(self) -> bool:
         """Tell whether nothing lives in it; what cannot be looked at counts as alive."""
@@ -99,7 +141,7 @@ class Group:
     def remove(self) -> bool:
         """Remove it; False if something lives in it. What it made below goes with it."""
         gone = True
-        for root in (self.tree, self.cap):
+        for root in (self.tree, *self.caps.values()):
             for folder in reversed(_folders(root)):
                 try:
                     os.rmdir(folder)  # noqa: PTH106 - text is enough
@@ -109,36 +151,49 @@ class Group:
                     gone = False
         return gone
 
-    def doors(self) -> tuple[int | None, int | None]:
-        """Open the folders of both, to be born in."""
-        tree = None if self.tree is None else _open_folder(self.tree)
+    def doors(self) -> tuple[int | None, tuple[int, ...]]:
+        """Open the folder to be born in, and those to be moved to."""
+        opened: list[int] = []
         try:
-            return tree, None if self.cap is None else _open_folder(self.cap)
+            for folder in (*filter(None, (self.tree,)), *self.caps.values()):
+                opened.append(_open_folder(folder))  # noqa: PERF401 - those before are closed
         except OSError:
-            if tree is not None:
-                os.close(tree)
+            for descriptor in opened:
+                os.close(descriptor)
             raise
+        return (None, tuple(opened)) if self.tree is None else (opened[0], tuple(opened[1:]))
 
 
 class Groups:
     """The groups of one home."""
 
-    def __init__(self, home: Home, hierarchies: Hierarchies | None = None) -> None:
+    def __init__(
+        self, home: Home, hierarchies: Hierarchies | None = None, log: Log | None = None
+    ) -> None:
         """Look for hierarchies only when the first group is asked for, unless they are given."""
         self._home = home
+        self._log = log
+        self._unkept: set[tuple[str, str]] = set()
+        """What the log has been told already: a worker that crashes does not repeat it."""
         self._given = hierarchies
         self._found: Hierarchies | None = None
         self._name = ""
         self._left: dict[str, Group] | None = None
 
     def begin(self, slot: str, spec: WorkerSpec) -> Group | None:
-        """Make the group that a start asks for; None if it asks for none.
+        """Make the group that a start asks for; None if it asks for none, or can do without.
 
         HostFailure if there can be none, or if something of an earlier run lives in it.
         """
         if not asks(spec):
             return None
         group = self._wanted(slot, spec)
+        if group is not None:
+            self._begin(slot, spec, group)
+        self._tell_unkept(slot, spec, () if group is None else group.limited)
+        return group
+
+    def _begin(self, slot: str, spec: WorkerSpec, group: Group) -> None:
         try:
             self._make(group, spec)
         except OSError as cause:
@@ -154,7 +209,14 @@ class Groups:
                 code=SLOT_HELD,
                 remedy="It has been sent SIGKILL; uphold tries again.",
             )
-        return group
+        group.ooms = 0 if group.memory is None else oom_kills(group.memory)
+
+    def _tell_unkept(self, slot: str, spec: WorkerSpec, kept: tuple[str, ...]) -> None:
+        for each in controllers_of(spec.limits):
+            if each in kept or self._log is None or (slot, each) in self._unkept:
+                continue
+            self._unkept.add((slot, each))
+            self._log.write("WARNING", "limits.unkept", f"{slot}: {_UNKEPT[each]}", worker=slot)
 
     def around(self, slot: str, spec: WorkerSpec, pid: int) -> Group | None:
         """Find the group in which a process of a slot lives; never one that is not the slot's."""
@@ -168,7 +230,7 @@ class Groups:
             if path.endswith(f"/{self._own_name()}/{slot}{_SUFFIX}"):
                 found.setdefault(kind, path)
         if found:
-            return Group(found.get(""), found.get("pids"))
+            return _as_found(found)
         # It is not in the slot's group, but what else of the slot is there ends with it.
         return None if left is None or left.is_empty() else left
 
@@ -186,12 +248,11 @@ class Groups:
             return
         for slot in self._slots():
             Group(*self._paths(slot)).remove()
-        for base in self._bases():
-            if base is not None:
-                with suppress(OSError):
-                    os.rmdir(base)  # noqa: PTH106 - text is enough
+        for base in self._bases().values():
+            with suppress(OSError):
+                os.rmdir(base)  # noqa: PTH106 - text is enough
 
-    def _wanted(self, slot: str, spec: WorkerSpec) -> Group:
+    def _wanted(self, slot: str, spec: WorkerSpec) -> Group | None:
         found = self._hierarchies()
         if spec.containment == "group" and found.tree is None:
             raise HostFailure(
@@ -200,36 +261,52 @@ class Groups:
                 code=NO_GROUP,
                 remedy="Run it where it can (root, or a delegated group), or use 'marks'.",
             )
-        if spec.limits.processes is not None and not found.counts:
-            raise HostFailure(
-                f"{slot} asks for limits.processes, but the supervisor can write no control "
-                "group that counts processes here.",
-                code=NO_GROUP,
-                remedy="Run it where it can (root, or a delegated group), or remove the limit.",
-            )
-        tree, cap = self._paths(slot)
-        return Group(tree, cap if spec.limits.processes is not None else None)
+        needs = controllers_of(spec.limits)
+        offered = tuple(each for each in needs if found.offers(each))
+        for each in needs:
+            if each not in offered and is_firm(spec, each):
+                raise _not_offered(slot, each)
+        if not offered and spec.containment != "group":
+            return None
+        tree, caps = self._paths(slot)
+        return Group(tree, {each: caps[each] for each in offered if each in caps}, offered)
 
     def _make(self, group: Group, spec: WorkerSpec) -> None:
-        most = spec.limits.processes
-        if most is not None and group.cap is None:
-            # Before there is anything below us: afterwards the kernel may refuse it.
-            assert group.tree is not None, "what counts is one of the two"
-            base = os.path.dirname(group.tree)  # noqa: PTH120 - text is enough
-            _make_folder(base)
-            for folder in (os.path.dirname(base), base):  # noqa: PTH120 - text is enough
-                _write(f"{folder}/cgroup.subtree_control", "+pids")
-        for path in filter(None, (group.tree, group.cap)):
+        self._ask_for_controllers(group, spec)
+        for path in filter(None, (group.tree, *group.caps.values())):
             _make_folder(os.path.dirname(path))  # noqa: PTH120 - text is enough
             _make_folder(path)
         asked = spec.containment == "group"
         if asked and not os.path.exists(f"{group.tree}/cgroup.kill"):  # noqa: PTH110
             raise OSError("this kernel cannot end a group (Linux 5.14 can)")
-        if most is not None:
-            _write(f"{group.cap or group.tree}/pids.max", str(most))
-        else:
-            with suppress(FileNotFoundError):  # an earlier start may have had a limit
-                _write(f"{group.tree}/pids.max", "max")
+        if group.tree is not None:
+            lift_others(group.tree, group.limited)
+        for each in group.limited:
+            folder = group.caps.get(each, group.tree)
+            assert folder is not None, "what limits is one of the two"
+            try:
+                write_cap(each, folder, spec.limits)
+            except OSError:
+                if is_firm(spec, each):
+                    raise
+                group.do_without(each)
+
+    def _ask_for_controllers(self, group: Group, spec: WorkerSpec) -> None:
+        """Have groups of the second version limit what those of the first do not."""
+        for each in group.limited:
+            if each in group.caps:
+                continue
+            # Before there is anything below us: afterwards the kernel may refuse it.
+            assert group.tree is not None, "what limits is one of the two"
+            base = os.path.dirname(group.tree)  # noqa: PTH120 - text is enough
+            _make_folder(base)
+            try:
+                for folder in (os.path.dirname(base), base):  # noqa: PTH120 - text is enough
+                    write_word(f"{folder}/cgroup.subtree_control", f"+{each}")
+            except OSError:
+                if is_firm(spec, each):
+                    raise
+                group.do_without(each)
 
     def _all_left(self) -> dict[str, Group]:
         if self._left is None:
@@ -238,20 +315,19 @@ class Groups:
 
     def _slots(self) -> set[str]:
         found: set[str] = set()
-        for base in filter(None, self._bases()):
+        for base in self._bases().values():
             with suppress(OSError):
                 found.update(name for name in os.listdir(base) if name.endswith(_SUFFIX))  # noqa: PTH208
         return {name.removesuffix(_SUFFIX) for name in found}
 
-    def _paths(self, slot: str) -> tuple[str | None, str | None]:
-        tree, cap = (None if base is None else f"{base}/{slot}{_SUFFIX}" for base in self._bases())
-        return tree, cap
+    def _paths(self, slot: str) -> tuple[str | None, dict[str, str]]:
+        """Give the folders of a slot: that of the second version, and those of the first."""
+        paths = {kind: f"{base}/{slot}{_SUFFIX}" for kind, base in self._bases().items()}
+        return paths.pop("", None), paths
 
-    def _bases(self) -> tuple[str | None, str | None]:
-        tree, cap = (
-            None if own is None else f"{own}/{self._own_name()}" for own in self._hierarchies()
-        )
-        return tree, cap
+    def _bases(self) -> dict[str, str]:
+        """Give our folder in each hierarchy, by what it limits ("": version 2)."""
+        return {kind: f"{own}/{self._own_name()}" for kind, own in self._hierarchies().by_kind()}
 
     def _hierarchies(self) -> Hierarchies:
         if self._found is None:
@@ -269,7 +345,27 @@ class Groups:
 
 def asks(spec: WorkerSpec) -> bool:
     """Tell whether a worker is to be started in a group of its own."""
-    return spec.containment == "group" or spec.limits.processes is not None
+    return spec.containment == "group" or bool(controllers_of(spec.limits))
+
+
+def _as_found(found: Mapping[str, str]) -> Group:
+    """Take the folders in which a process lives as the group of its slot."""
+    tree = found.get("")
+    caps = {kind: path for kind, path in found.items() if kind}
+    limited = ("memory",) if "memory" in caps or (tree is not None and caps_memory(tree)) else ()
+    group = Group(tree, caps, limited)
+    group.ooms = 0 if group.memory is None else oom_kills(group.memory)
+    return group
+
+
+def _not_offered(slot: str, controller: str) -> HostFailure:
+    key, does = _LIMITS[controller]
+    return HostFailure(
+        f"{slot} asks for limits.{key}, but the supervisor can write no control group that "
+        f"{does} here.",
+        code=NO_GROUP,
+        remedy="Run it where it can (root, or a delegated group), or remove the limit.",
+    )
 
 
 def _says_empty(descriptor: int) -> bool:
@@ -302,11 +398,3 @@ def _make_folder(path: str) -> None:
 
 def _open_folder(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-def _write(path: str, word: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, word.encode())
-    finally:
-        os.close(descriptor)

@@ -1,14 +1,15 @@
 """Where control groups can be made on this machine. Looks only; nothing is made here.
 
 Groups are made below our own: that is what a service manager delegates, and what root may use
-anyway. The number of processes may be counted by the second version of control groups or by a
-hierarchy of the first.
+anyway. Processes, memory and processors may be limited by the second version of control groups or
+by hierarchies of the first.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.host.proctable import read_proc
@@ -16,6 +17,7 @@ from uphold.host.proctable import read_proc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CONTROLLERS: Final = ("pids", "memory", "cpu")
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
 
@@ -26,20 +28,35 @@ class Hierarchies(NamedTuple):
     """Of the second version, which can end a group and tells when it is empty."""
     pids: str | None = None
     """Of the first version, with the controller that counts processes."""
+    memory: str | None = None
+    """Of the first version, with the controller that limits memory."""
+    cpu: str | None = None
+    """Of the first version, with the controller that limits processors."""
+
+    def by_kind(self) -> list[tuple[str, str]]:
+        """Give the folders that there are, each with its controller ("": version 2)."""
+        kinds = zip(("", *_CONTROLLERS), self, strict=True)
+        return [(kind, folder) for kind, folder in kinds if folder is not None]
+
+    def offers(self, controller: str) -> bool:
+        """Tell whether something can be limited here."""
+        if getattr(self, controller) is not None:
+            return True
+        return self.tree is not None and is_offered(self.tree, controller)
 
     @property
     def counts(self) -> bool:
         """Tell whether the number of processes can be limited here."""
-        return self.pids is not None or (self.tree is not None and counts_in(self.tree))
+        return self.offers("pids")
 
 
 def find_hierarchies() -> Hierarchies:
     """Look where we are and what of it we may write."""
     mounts = read_proc("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
     places = place_all(mounts, read_proc("/proc/self/cgroup").decode("utf-8", "surrogateescape"))
-    tree = _writable(path for kind, path in places if kind == "")
-    pids = _writable(path for kind, path in places if kind == "pids")
-    return Hierarchies(tree, pids)
+    tree = _writable(delegated(path) for kind, path in places if kind == "")
+    found = (_writable(path for kind, path in places if kind == each) for each in _CONTROLLERS)
+    return Hierarchies(tree, *found)
 
 
 def place_all(mounts: str, memberships: str) -> list[tuple[str, str]]:
@@ -60,9 +77,22 @@ def place_all(mounts: str, memberships: str) -> list[tuple[str, str]]:
     return found
 
 
-def counts_in(folder: str) -> bool:
-    """Tell whether a group of the second version may limit the processes of those below it."""
-    return b"pids" in read_proc(f"{folder}/cgroup.controllers").split()
+def delegated(folder: str) -> str:
+    """Give the group that systemd has left to us, where ours is one in it for the supervisor alone.
+
+    The kernel hands memory on only from groups that have no processes of their own.
+    """
+    above = os.path.dirname(folder)  # noqa: PTH120 - text is enough
+    for mark in ("user.delegate", "trusted.delegate"):
+        with suppress(OSError, AttributeError):  # no such mark; no such call
+            if os.getxattr(above, mark) == b"1":
+                return above
+    return folder
+
+
+def is_offered(folder: str, controller: str) -> bool:
+    """Tell whether a group of the second version may have those below it limited in this way."""
+    return controller.encode() in read_proc(f"{folder}/cgroup.controllers").split()
 
 
 def _writable(folders: Iterator[str]) -> str | None:

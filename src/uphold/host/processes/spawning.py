@@ -56,8 +56,8 @@ class Program(NamedTuple):
     limits: Limits
     group: int | None = None
     """The folder of the control group that keeps its processes together."""
-    cap: int | None = None
-    """That of the one that counts them, where it is another."""
+    caps: tuple[int, ...] = ()
+    """Those of the ones that limit them, where they are others."""
     extra: tuple[int, int] | None = None
     """One more descriptor it gets: ours, and the number it has there."""
 
@@ -126,7 +126,7 @@ def spawn(program: Program, nofile: tuple[int, int] | None = None, *, alone: boo
 def _is_plain(program: Program) -> bool:
     limits = program.limits
     plain = limits.nofile is None and limits.nice is None
-    return plain and program.account is None and program.cap is None
+    return plain and program.account is None and not program.caps
 
 
 def _spawn_quickly(program: Program, *, alone: bool) -> int:
@@ -236,7 +236,7 @@ def _before_exec(program: Program, nofile: tuple[int, int] | None) -> Callable[[
     limits, account, lock = program.limits, program.account, program.lock
     extra = program.extra
     allowed = nofile if limits.nofile is None else (limits.nofile, limits.nofile)
-    groups = [door for door in (program.group, program.cap) if door is not None]
+    groups = (*(() if program.group is None else (program.group,)), *program.caps)
 
     def prepare() -> None:
         for door in groups:
