@@ -16,8 +16,13 @@ from uphold.wire.envelopes import envelope
 
 EMITTING = ("core", "engine", "daemon", "drivers")
 _TYPE = re.compile(r"(?:worker|supervisor|config|order|reconciliation|journal)\.[a-z_]+|gap")
-LOG_ONLY = {"supervisor.left_overs", "supervisor.broken", "supervisor.notify_unavailable"}
-"""Said at a moment when nobody could listen yet, or any more: a line of the log, not an event."""
+LOG_ONLY = {
+    "supervisor.left_overs",
+    "supervisor.broken",
+    "supervisor.notify_unavailable",
+    "worker.missed",
+}
+"""A line of the log, not an event: nobody could listen yet, or a single miss that changes nothing."""
 
 
 def emitted() -> set[str]:

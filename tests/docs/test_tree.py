@@ -100,6 +100,8 @@ WITHOUT_OWN_TEST = {
         r"config/importing/(compose|supervisord|systemd)_\w+\.py"
     ),
     "a record without behaviour": r"drivers/runs\.py|version\.py",
+    "a program of its own; tests/drivers/test_probing.py runs it": r"drivers/asking_securely\.py",
+    "a fake; tests/engine/test_checking.py plays with it": r"testing/probers\.py",
     "starts something else; journeys run it": r"(.+/)?__main__\.py",
     "a front without code of its own": r"(.+/)?__init__\.py",
     "protocols; tests/contracts runs suites over every implementation": r"ports/\w+\.py",
