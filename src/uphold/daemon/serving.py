@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -153,11 +153,9 @@ async def _serve_owned(
         )
         stack.callback(book.close)
         log = BookLog(book)
-        link = PumpLink(home)
-        stack.callback(link.close)
+        link = stack.enter_context(closing(PumpLink(home)))
         link.settle(config.current.settings.workers)
-        ear = Ear(home, launch.environ, log)
-        stack.callback(ear.close)
+        ear = stack.enter_context(closing(Ear(home, launch.environ, log)))
         driver = ProcessDriver(
             home,
             clock,
@@ -189,10 +187,10 @@ async def _serve_owned(
         about = partial(_about, launch, owner, name, supervisor, redactors)
         mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
         stack.callback(mirror.close)
+        manager = ServiceManager(launch.environ, owner.pid)
+        service = stack.enter_context(closing(Service(supervisor, manager)))
         pulse = Pulse(home.path, supervisor, about, launch.selector)
         stack.callback(pulse.close)
-        service = Service(supervisor, ServiceManager(launch.environ, owner.pid))
-        stack.callback(service.close)
         news = supervisor.subscribe()
         stories = asyncio.create_task(
             tell_stories(supervisor, news, (pulse.hear, service.hear), book, clock), name="log"
