@@ -119,3 +119,31 @@ def test_the_supervisor_leaves_its_own_heartbeat_in_a_file(site):
     told = json.loads(path.read_text())
     assert told["pid"] == site.pid
     assert told["worker_id"] == "site"
+
+
+SPEAKER = """
+import os, socket, time
+while not os.path.exists("go"):
+    time.sleep(0.05)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:
+    speaker.sendto(b"READY=1\\nSTATUS=serving", os.environ["NOTIFY_SOCKET"])
+time.sleep(1000)
+"""
+
+
+@pytest.mark.accepts("S05")
+def test_only_the_worker_itself_can_say_that_it_is_ready(site):
+    command = [sys.executable, "-ISc", SPEAKER]
+    site.workers(web={"command": command, "ready": {"notify": True}}, other="exec sleep 1000")
+    site.ok("start", "--no-wait")
+    eventually((site.home / "notify.sock").exists)
+    eventually(lambda: [row for row in site.status()["workers"] if row["slot"] == "web"])
+    site.until("web", state="starting")
+    path = os.readlink(site.home / "notify.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
+        for _ in range(5):
+            stranger.sendto(b"READY=1\nSTATUS=believe me", path)
+    assert site.worker("web")["state"] == "starting"
+    (site.folder / "go").touch()
+    row = site.until("web", state="running", health="healthy")
+    assert "believe me" not in row["why"]
