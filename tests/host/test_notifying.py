@@ -116,7 +116,28 @@ def test_it_moves_when_the_old_place_can_no_longer_be_trusted(short, runtime, mo
     second.close()
 
 
-def test_a_living_socket_at_its_place_is_left_alone(short):
+def test_a_copy_of_a_home_does_not_take_the_socket_of_the_original(short, tmp_path):
+    first = NotifySocket(short)
+    copied = Home(tmp_path / "copy")
+    copied.path.mkdir()
+    (copied.path / "notify.sock").symlink_to(first.path)
+    second = NotifySocket(copied)
+    assert second.path != first.path
+    assert notifying._somebody_listens(Path(first.path))
+    first.close()
+    second.close()
+
+
+def test_a_supervisor_that_is_just_dying_is_waited_for(short, monkeypatch):
+    first = NotifySocket(short)
+    monkeypatch.setattr(notifying, "sleep", lambda _: first._socket.close())
+    second = NotifySocket(short)
+    assert second.path == first.path
+    second.close()
+
+
+def test_a_living_socket_at_its_place_is_left_alone(short, monkeypatch):
+    monkeypatch.setattr(notifying, "sleep", lambda _: None)
     first = NotifySocket(short)
     (short.path / "notify.sock").unlink()
     second = NotifySocket(short)

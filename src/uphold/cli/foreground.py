@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from uphold.cli.beginning import refuse_second
-from uphold.cli.launching import spawn_supervisor, wait_until_ready
+from uphold.cli.launching import become_supervisor, spawn_supervisor, wait_until_ready
 from uphold.cli.places import require_config
 from uphold.cli.screens import screen_of
 from uphold.cli.speaking import say, warn
@@ -69,6 +69,10 @@ def supervise(args: argparse.Namespace, place: Place) -> int:
     """Run the supervisor as a child until it ends; its exit code is ours."""
     refuse_second(place)
     config = require_config(place)
+    if args.quiet and not args.table and os.environ.get("NOTIFY_SOCKET"):
+        # Nothing is shown, and a service manager listens: it shall deal with the supervisor
+        # itself, with its messages, its signals and its exit code.
+        become_supervisor(place.home, config)
     painted = args.table and screen_of().terminal
     # A painted table leaves no room for its messages; everywhere else they belong on stderr.
     began = now()

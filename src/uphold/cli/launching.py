@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from uphold.errors import HostFailure, UpholdError
 
@@ -66,6 +66,21 @@ def spawn_supervisor(
     finally:
         os.close(writing)
     return Started(pid, reading)
+
+
+def become_supervisor(home: str, config: str) -> NoReturn:
+    """Run the supervisor's program in place of this one, with our process number."""
+    prepare_home(home)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.dup2(nothing, 0)
+    command = [sys.executable, "-I", "-m", "uphold.daemon"]
+    command += ["--home", home, "--config", config, "--foreground"]
+    try:
+        os.execve(sys.executable, command, os.environ)  # noqa: S606 - our own program
+    except OSError as cause:
+        raise HostFailure(
+            f"cannot start {sys.executable}: {cause.strerror}.", code="UPH_SUPERVISOR_START_FAILED"
+        ) from cause
 
 
 def wait_until_ready(

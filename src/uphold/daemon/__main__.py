@@ -27,12 +27,14 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     from uphold.daemon.serving import Launch, say_error, serve  # noqa: PLC0415
     from uphold.errors import HostFailure, UpholdError  # noqa: PLC0415
     from uphold.host.homes import Home  # noqa: PLC0415
+    from uphold.host.looping import LoopGuard, WatchedSelector, new_loop  # noqa: PLC0415
     from uphold.host.memory import use_one_heap  # noqa: PLC0415
     from uphold.host.processes.birth import birth  # noqa: PLC0415
 
     assert isinstance(home, Home)
     use_one_heap()
     ready = int(flags["ready-fd"]) if "ready-fd" in flags else None
+    selector = WatchedSelector()
     launch = Launch(
         home=home,
         config=flags["config"],
@@ -40,13 +42,17 @@ def _serve(home: object, flags: dict[str, str]) -> int:
         birthright=birth(),
         environ=dict(os.environ),
         forgive="forgive" in flags,
+        selector=selector,
     )
     # A thread that computes hands the interpreter back soon: the loop must not wait for it.
     sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()  # what was imported stays: no collection needs to look at it again
+    # Only where somebody starts us again: nobody is helped by a supervisor that is gone for good.
+    guard = LoopGuard(selector) if "foreground" in flags else None
     try:
-        return asyncio.run(serve(launch))
+        with asyncio.Runner(loop_factory=lambda: new_loop(selector)) as runner:
+            return runner.run(serve(launch))
     except UpholdError as error:
         say_error(ready, error)
         return error.exit_code
@@ -57,6 +63,9 @@ def _serve(home: object, flags: dict[str, str]) -> int:
         )
         say_error(ready, failure)
         return failure.exit_code
+    finally:
+        if guard is not None:
+            guard.close()
 
 
 def _stop_left_overs(home: object, flags: dict[str, str]) -> int:

@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -29,8 +29,11 @@ from uphold.daemon.beating import Beats
 from uphold.daemon.companions import PumpLink, pump_spec
 from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
-from uphold.daemon.mirroring import pause_between, runtime_view
-from uphold.daemon.narrating import BookLog, narrate
+from uphold.daemon.mirroring import runtime_view
+from uphold.daemon.narrating import BookLog
+from uphold.daemon.notifying import Service, ServiceManager
+from uphold.daemon.pulse import Pulse
+from uphold.daemon.telling import reflect, tell_stories
 from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
@@ -51,18 +54,16 @@ from uphold.wire.mirroring import render_quickly
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
-    from uphold.engine.bus import Subscription
     from uphold.host.homes import Home
+    from uphold.host.looping import WatchedSelector
     from uphold.host.processes.birth import Birthright
+
+    Reread = Callable[[], Coroutine[object, object, None]]
 
 _HOUSEKEEPING: Final = 30.0
 _TURNS_TO_PRUNE: Final = 120
-_BEFORE_STORIES: Final = 0.02
-_LONGEST_SILENCE: Final = 1.0
-"""In a rush logs and mirror are behind by so much at most; the journal never is."""
-_STORIES_AT_ONCE: Final = 100
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 _AFTER_STARTS: Final = 1.0
@@ -80,6 +81,8 @@ class Launch:
     environ: dict[str, str]
     forgive: bool = False
     """Whoever restarts everything wants failed workers to be tried again."""
+    selector: WatchedSelector | None = None
+    """What the loop waits with; it knows when the loop was held up."""
 
 
 def prepare(home: Home) -> None:
@@ -150,11 +153,9 @@ async def _serve_owned(
         )
         stack.callback(book.close)
         log = BookLog(book)
-        link = PumpLink(home)
-        stack.callback(link.close)
+        link = stack.enter_context(closing(PumpLink(home)))
         link.settle(config.current.settings.workers)
-        ear = Ear(home, launch.environ, log)
-        stack.callback(ear.close)
+        ear = stack.enter_context(closing(Ear(home, launch.environ, log)))
         driver = ProcessDriver(
             home,
             clock,
@@ -183,28 +184,17 @@ async def _serve_owned(
             ),
         )
 
-        def about() -> dict[str, object]:
-            snapshot = supervisor.snapshot()
-            return {
-                "id": owner.supervisor_id,
-                "name": name,
-                "ownership": "running",
-                "status": str(snapshot.status),
-                "health": str(snapshot.health),
-                "pid": owner.pid,
-                "started_at": utc_text(owner.since),
-                "stopped_at": None,
-                "version": snapshot.version,
-                "last_error": redactors.current().value(fault_shape(supervisor.trouble)),
-                "home": str(home.path),
-                "config": launch.config,
-                "uphold": __version__,
-            }
-
+        about = partial(_about, launch, owner, name, supervisor, redactors)
         mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
         stack.callback(mirror.close)
+        manager = ServiceManager(launch.environ, owner.pid)
+        service = stack.enter_context(closing(Service(supervisor, manager)))
+        pulse = Pulse(home.path, supervisor, about, launch.selector)
+        stack.callback(pulse.close)
         news = supervisor.subscribe()
-        stories = asyncio.create_task(_tell_stories(supervisor, news, book, clock), name="log")
+        stories = asyncio.create_task(
+            tell_stories(supervisor, news, (pulse.hear, service.hear), book, clock), name="log"
+        )
         methods = Methods(
             supervisor=supervisor,
             config=config,
@@ -225,28 +215,58 @@ async def _serve_owned(
         stack.push_async_callback(server.close)
         if rescued:
             await supervisor.tell(_own_note("journal.rescued", rescued))
+        reread = partial(_reload, config, supervisor, service, clock)
         helpers = [
-            asyncio.create_task(_follow_config(config, supervisor, link, clock), name="config"),
+            asyncio.create_task(_follow_config(config, reread, link, clock), name="config"),
             asyncio.create_task(
                 _keep_house(journal, partial(_restored, lock, ear), supervisor, clock),
                 name="housekeeping",
             ),
-            asyncio.create_task(_reflect(supervisor, mirror, about, clock), name="mirror"),
+            asyncio.create_task(reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
         for task in (*helpers, stories):
             task.add_done_callback(partial(_report_failure, log))
-        _listen_to_signals(supervisor, config)
+        _listen_to_signals(supervisor, config, reread)
         await supervisor.settled(_FIRST_STARTS)
         _say_ready(launch.ready_fd, owner.pid, supervisor)
+        service.begin()
+        pulse.begin()
         asyncio.get_running_loop().call_later(_AFTER_STARTS, give_back)
         code = await supervisor.wait()
-        for task in helpers:
-            task.cancel()
-        await asyncio.wait({*helpers, stories}, timeout=2.0)
-        stories.cancel()
+        await _dismiss(helpers, stories)
         final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
         mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
         return code
+
+
+def _about(
+    launch: Launch, owner: Owner, name: str, supervisor: Supervisor, redactors: _Redactors
+) -> dict[str, object]:
+    """Say who we are and how we do, as `status` shows it."""
+    snapshot = supervisor.snapshot()
+    return {
+        "id": owner.supervisor_id,
+        "name": name,
+        "ownership": "running",
+        "status": str(snapshot.status),
+        "health": str(snapshot.health),
+        "pid": owner.pid,
+        "started_at": utc_text(owner.since),
+        "stopped_at": None,
+        "version": snapshot.version,
+        "last_error": redactors.current().value(fault_shape(supervisor.trouble)),
+        "home": str(launch.home.path),
+        "config": launch.config,
+        "uphold": __version__,
+    }
+
+
+async def _dismiss(helpers: Sequence[asyncio.Task[None]], stories: asyncio.Task[None]) -> None:
+    """End the helpers; whoever writes the log may finish first."""
+    for task in helpers:
+        task.cancel()
+    await asyncio.wait({*helpers, stories}, timeout=2.0)
+    stories.cancel()
 
 
 def _report_failure(log: BookLog, task: asyncio.Task[None]) -> None:
@@ -272,37 +292,20 @@ class _Redactors:
         return self._made[1]
 
 
-async def _tell_stories(
-    supervisor: Supervisor, news: Subscription, book: Logbook, clock: MachineClock
-) -> None:
-    """Write events into the logs, a moment after they happened: acting on them comes first."""
-    while await news.wait():
-        await _calm(supervisor, clock, _BEFORE_STORIES)
-        while recorded := news.take_waiting(_STORIES_AT_ONCE):
-            book.write_all(entry for each in recorded if (entry := narrate(each)) is not None)
-            await asyncio.sleep(0)  # a thousand workers have much to tell: others come first
-
-
-async def _calm(supervisor: Supervisor, clock: MachineClock, seconds: float) -> None:
-    """Wait so long, and in a rush a little longer: what is told can wait for what is done."""
-    latest = clock.now().mono + _LONGEST_SILENCE
-    await clock.sleep(seconds)
-    while supervisor.busy and clock.now().mono < latest:
-        await clock.sleep(_BEFORE_STORIES)
-
-
 async def _follow_config(
-    config: FileConfig, supervisor: Supervisor, link: PumpLink, clock: MachineClock
+    config: FileConfig, reread: Reread, link: PumpLink, clock: MachineClock
 ) -> None:
     """Pick up edits by themselves. A wrong file is told of once, and nothing changes."""
     config.subscribe(lambda revision: link.settle(revision.settings.workers))
     async for _ in ConfigWatch(config, clock).changes():
-        await _reload(config, supervisor)
+        await reread()
 
 
-async def _reload(config: FileConfig, supervisor: Supervisor) -> None:
-    with suppress(ConfigInvalid):  # it is on record, and nothing has changed
-        await reload(config, supervisor)
+async def _reload(
+    config: FileConfig, supervisor: Supervisor, service: Service, clock: MachineClock
+) -> None:
+    with service.reloading(clock.now().mono), suppress(ConfigInvalid):
+        await reload(config, supervisor)  # a wrong file is on record, and nothing has changed
 
 
 def _restored(lock: HomeLock, ear: Ear) -> Iterator[Note]:
@@ -341,26 +344,7 @@ def _remembered(home: Home) -> dict[str, str]:
     return {str(name): text for name, text in overrides.items() if isinstance(text, str)}
 
 
-async def _reflect(
-    supervisor: Supervisor,
-    mirror: RuntimeMirror,
-    about: Callable[[], dict[str, object]],
-    clock: MachineClock,
-) -> None:
-    """Keep runtime.json in step, without letting it cost more than a small share of the time."""
-    mirror.show(partial(runtime_view, supervisor.snapshot(), about()))
-    shown = supervisor.snapshot().version
-    async for _ in supervisor.subscribe(1):
-        if supervisor.snapshot().version == shown:
-            continue
-        # First the pause: what has just begun must not wait while a thread writes about it.
-        await _calm(supervisor, clock, pause_between(len(supervisor.snapshot().observed.slots)))
-        snapshot = supervisor.snapshot()
-        shown = snapshot.version
-        mirror.show(partial(runtime_view, snapshot, about()))
-
-
-def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
+def _listen_to_signals(supervisor: Supervisor, config: FileConfig, reread: Reread) -> None:
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[object]] = set()
 
@@ -377,7 +361,7 @@ def _listen_to_signals(supervisor: Supervisor, config: FileConfig) -> None:
 
     loop.add_signal_handler(signal.SIGTERM, end, "SIGTERM")
     loop.add_signal_handler(signal.SIGINT, end, "SIGINT")
-    loop.add_signal_handler(signal.SIGHUP, lambda: begin(_reload(config, supervisor)))
+    loop.add_signal_handler(signal.SIGHUP, lambda: begin(reread()))
 
 
 def _say_ready(descriptor: int | None, pid: int, supervisor: Supervisor) -> None:

@@ -100,6 +100,8 @@ class Supervisor:
         self._mending: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._complaint: Fault | None = None
+        self.passes = 0
+        """Turns that were completed; one that does not grow although asked for is a sick loop."""
         self._applied = 0
         """Version of the configuration whose reconciliation has been told."""
         self._essentials: tuple[int, tuple[str, ...]] = (-1, ())
@@ -137,6 +139,10 @@ class Supervisor:
     def last_seq(self) -> int:
         """The number of the last event."""
         return self._ledger.last_seq
+
+    def look(self) -> None:
+        """Have one more turn, even if there is nothing to do."""
+        self._reconciler.wake(())
 
     async def tell(self, *news: Event) -> None:
         """Put facts on record and let them out."""
@@ -356,6 +362,7 @@ class Supervisor:
             await self.tell(supervisor_note("reconciliation.complete", version=version))
         await self.desk.review()
         await self._end_if_done()
+        self.passes += 1
 
     async def _failed(self, error: Exception) -> None:
         self._world.log.write("ERROR", "reconciliation.failed", repr(error))

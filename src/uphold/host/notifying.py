@@ -14,6 +14,7 @@ import struct
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from uphold.errors import HostFailure
@@ -39,6 +40,8 @@ _FOLDER: Final = "uphold-notify"
 """Not `uphold`, which people choose as a home: that is for its owner alone."""
 _LONGEST_PATH: Final = 100
 _LEFT_OVER: Final = 60.0
+_STEPS: Final = 50
+_STEP: Final = 0.02
 _MOST_SWEPT: Final = 256
 
 
@@ -174,11 +177,13 @@ def _sender(ancillary: list[tuple[int, int, bytes]]) -> tuple[int, int]:
 
 def _candidates(link: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     """Name the places to try: where it was the last time comes first, for those who know it."""
+    name = sha256(os.fsencode(link)).hexdigest()[:16]
     with suppress(OSError):
         before = link.readlink()
-        if before.is_absolute() and _usable_folder(before.parent):
+        # Not if it was the socket of another home, of which this one is a copy.
+        ours = before.is_absolute() and before.name.startswith(name[:8])
+        if ours and _usable_folder(before.parent):
             yield before
-    name = sha256(os.fsencode(link)).hexdigest()[:16]
     for folder in map(Path, _folders(environ)):
         path = folder / f"{name}.sock"
         if len(os.fsencode(path)) <= _LONGEST_PATH and _usable_folder(folder):
@@ -229,7 +234,12 @@ def _usable_folder(folder: Path) -> bool:
 
 def _bind(path: Path, mode: int) -> socket.socket | None:
     """Make a socket at this path in place of a dead one; None if somebody lives there."""
-    if _somebody_listens(path):
+    # A supervisor that was just killed may take a moment to let go of everything.
+    for _ in range(_STEPS):
+        if not _somebody_listens(path):
+            break
+        sleep(_STEP)
+    else:
         return None
     # Under another name first: at no time may a worker find nothing there.
     temporary = path.with_suffix(f".{os.getpid()}")
