@@ -131,3 +131,29 @@ def test_what_a_worker_runs_replaces_what_workers_run_by_default(tmp_path):
     assert (spec.kind, spec.python, spec.command) == (Kind.PROCESS, None, ("run",))
     spec = worker(tmp_path, "[defaults]\npython = 'app:A'\n[workers.x]\n")
     assert (spec.kind, spec.python) == (Kind.PYTHON, "app:A")
+
+
+@pytest.mark.accepts("D-15")
+@pytest.mark.parametrize(
+    ("value", "there"),
+    [("", False), ("false", False), ("No", False), ("off", False), ("0", False), (" ", False),
+     ("true", True), ("a-token", True), ("1", True)],
+)  # fmt: skip
+def test_a_worker_is_there_only_when_its_variable_says_so(tmp_path, value, there):
+    text = "[workers.a]\ncommand = 'a'\n[workers.b]\ncommand = 'b'\nwhen = '${TOKEN:}'\n"
+    (tmp_path / "uphold.toml").write_text(text)
+    settings = load(tmp_path / "uphold.toml", environ={"TOKEN": value})
+    assert [spec.name for spec in settings.workers] == (["a", "b"] if there else ["a"])
+    assert settings.left_out == (() if there else ("b",))
+
+
+def test_a_condition_may_be_plain_and_by_default(tmp_path):
+    text = "[defaults]\nwhen = false\n[workers.a]\ncommand = 'a'\n[workers.b]\ncommand = 'b'\nwhen = true\n"
+    assert worker(tmp_path, text).name == "b"
+
+
+def test_nobody_can_come_after_a_worker_that_is_left_out(tmp_path):
+    text = "[workers.a]\ncommand = 'a'\ndepends_on = ['b']\n[workers.b]\ncommand = 'b'\nwhen = ''\n"
+    (tmp_path / "uphold.toml").write_text(text)
+    [problem] = examine(tmp_path / "uphold.toml", environ={}).problems
+    assert "comes after 'b', which its 'when' leaves out" in problem.text

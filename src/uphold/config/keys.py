@@ -10,6 +10,7 @@ from typing import Final
 from uphold.config.kinds import (
     Account,
     Choice,
+    Condition,
     Duration,
     FilePath,
     Flag,
@@ -113,6 +114,7 @@ WORKER: Final = Table(
         Key("env_file", FilePath(), None, "A file of further variables."),
         Key("clear_environment", Flag(), False, "Whether it gets declared variables only."),
         Key("pass_environment", PassedNames(), [], "Variables handed on from the supervisor."),
+        Key("when", Condition(), True, "Whether it is there at all; left out if false or empty."),
         Key("enabled", Flag(), True, "Whether it may run."),
         Key("quarantined", Flag(), False, "Whether it is withheld until a person approves."),
         Key("autostart", Flag(), True, "Whether it starts with the supervisor."),

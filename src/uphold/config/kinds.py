@@ -20,6 +20,7 @@ from uphold.core.names import NAME_RULE, is_worker_name
 
 VARIABLE_SCHEMA: Final[dict[str, Any]] = {"$ref": "#/$defs/variable"}
 _ACCOUNT: Final = re.compile(r"[^\s:/\x00]{1,64}")
+_NO: Final = frozenset({"", "false", "no", "off", "0"})
 _HIGHEST_ID: Final = 2**32 - 2
 
 
@@ -126,6 +127,21 @@ class Flag:
 
     def schema(self) -> dict[str, Any]:
         return _or_variable({"type": "boolean"})
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Whether something is there at all: true, false, or text that says it, as variables do."""
+
+    def read(self, value: object, place: Place) -> object:
+        if isinstance(value, bool):
+            return value
+        if not isinstance(value, str):
+            return place.must("true, false or text such as '${NAME:}'", value)
+        return value.strip().lower() not in _NO
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["boolean", "string"]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ _SHOWN: Final = 20
 """Names shown of a circle."""
 
 
-def check_links(workers: list[WorkerSpec], report: Report, root: Where) -> None:
+def check_links(
+    workers: list[WorkerSpec], report: Report, root: Where, left_out: frozenset[str] = frozenset()
+) -> None:
     """Note every dependency that cannot be met."""
     names = {spec.name: None for spec in workers}
     for spec in workers:
@@ -22,6 +24,12 @@ def check_links(workers: list[WorkerSpec], report: Report, root: Where) -> None:
         for other, _ in spec.depends_on:
             if other == spec.name:
                 report.wrong((*where, other), f"worker '{other}' cannot come after itself.")
+            elif other in left_out:
+                report.wrong(
+                    (*where, other),
+                    f"worker '{spec.name}' comes after '{other}', which its 'when' leaves out; "
+                    "leave out both, or none.",
+                )
             elif other not in names:
                 hint = report.guess(other, names)
                 report.wrong(

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     EnvFile = dict[str, str] | NotRead
 
 _TOGETHER: Final = frozenset(
-    {"command", "python", "remote", "shell", "working_dir", "environment", "env_file", "depends_on"}
+    {"command", "python", "remote", "shell", "when"}
+    | {"working_dir", "environment", "env_file", "depends_on"}
 )
 """Keys that are resolved together with others, or in a way of their own."""
 _REMOTE: Final = frozenset({"enabled", "quarantined", "team", "depends_on", "heartbeat", "labels"})
@@ -78,6 +79,7 @@ class Resolver:
         self._default_words: dict[bool, tuple[str, ...]] = {}
         self._default_needs: frozenset[str] | None = None
         self._ready: dict[str, Any] = {}
+        self._left_out: list[str] = []
         self._repeated = 0
         self._defaults: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
@@ -96,12 +98,13 @@ class Resolver:
             words = self._with_words(key, self._defaults[key], self._default_place())
             self._defaults[key] = words
         workers = self._workers(tables.get("workers"))
-        check_links(workers, self._report, self._root)
+        check_links(workers, self._report, self._root, frozenset(self._left_out))
         return Settings(
             supervisor=SupervisorSpec(**{"name": _host_name(), **supervisor}),
             workers=tuple(workers),
             source=source,
             secrets=self._secrets.all(),
+            left_out=tuple(self._left_out),
         )
 
     def _check_sections(self, tables: dict[str, Any]) -> None:
@@ -150,8 +153,19 @@ class Resolver:
         if not isinstance(own, dict):
             return None
         given = given if isinstance(given, dict) else {}
+        is_there = own.pop("when", self._defaults.get("when", True))
         if own.pop("remote", self._defaults.get("remote")):
-            return self._remote(name, own, place)
+            spec = self._remote(name, own, place)
+        else:
+            spec = self._local(name, own, given, place)
+        if not is_there:  # its mistakes are told all the same
+            self._left_out.append(name)
+            return None
+        return spec
+
+    def _local(
+        self, name: str, own: dict[str, Any], given: dict[str, Any], place: Place
+    ) -> WorkerSpec:
         terms = {
             **self._program(own, given, place),
             "working_dir": self._working_dir(own),

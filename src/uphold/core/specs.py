@@ -201,3 +201,5 @@ class Settings:
     """The file it came from."""
     secrets: tuple[str, ...] = ()
     """Values that must never be shown; used by redaction only."""
+    left_out: tuple[str, ...] = ()
+    """Names in the file that are no workers now, as their `when` says so."""

@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     workers = "1 worker" if count == 1 else f"{count} workers"
     for each in advice:
         say(args, f"warning: {printable(str(each))}")
-    say(args, f"{printable(path)} is fine: {workers}.")
+    absent = f"; left out by 'when': {', '.join(settings.left_out)}" if settings.left_out else ""
+    say(args, f"{printable(path)} is fine: {workers}{absent}.")
     return EXIT_DONE
 
 
@@ -56,6 +57,7 @@ def _document(path: str, reading: Any, advice: list[Any]) -> dict[str, Any]:
         "file": path,
         "ok": settings is not None,
         "workers": [] if settings is None else [spec.name for spec in settings.workers],
+        "left_out": [] if settings is None else list(settings.left_out),
         "problems": [{"at": each.at, "text": each.text} for each in reading.problems],
         "warnings": [{"at": each.at, "text": each.text} for each in advice],
     }

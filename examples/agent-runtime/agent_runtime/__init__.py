@@ -1,0 +1,1 @@
+"""A small runtime for agents: four workers around folders of files."""
