@@ -9,6 +9,7 @@ VERBS: Final[dict[str, str]] = {
     "import": "translate the file of another supervisor, and say what became of each setting",
     "export": "print a systemd unit that runs this supervisor",
     "check": "check the configuration file and list every problem",
+    "doctor": "look at everything uphold stands on, and say what would mend it",
     "plan": "show what the configuration file would change",
     "run": "supervise in the foreground; Ctrl-C stops everything in reverse order",
     "start": "start the supervisor in the background, or the named workers",

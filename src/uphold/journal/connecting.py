@@ -51,6 +51,10 @@ _REBUILD: Final = (
 )
 
 
+SQLITE_VERSION: Final = sqlite3.sqlite_version_info
+"""Of the library that this interpreter has."""
+
+
 def connect_writing(path: Path) -> sqlite3.Connection:
     """Open the file for its one writer; transactions are begun and ended by hand."""
     connection = sqlite3.connect(

@@ -9,6 +9,7 @@ if sys.platform == "linux":
     from uphold.host.processes.linux import (
         Process,
         become_reaper,
+        can_reap,
         close_on_exec,
         containment,
         find,
@@ -20,6 +21,7 @@ else:
     from uphold.host.processes.posix import (
         Process,
         become_reaper,
+        can_reap,
         close_on_exec,
         containment,
         find,
@@ -31,6 +33,7 @@ else:
 __all__ = [
     "Process",
     "become_reaper",
+    "can_reap",
     "close_on_exec",
     "containment",
     "find",

@@ -148,6 +148,12 @@ def is_reaper() -> bool:
     return bool(known and answer.value)
 
 
+def can_reap() -> bool:
+    """Tell whether this kernel lets orphans come to us, without asking for them."""
+    answer = ctypes.c_int(0)
+    return bool(ctypes.CDLL(None).prctl(_IS_SUBREAPER, ctypes.byref(answer), 0, 0, 0) == 0)
+
+
 def close_on_exec(first: int) -> bool:
     """Mark every descriptor from this one on to be closed at exec; False if the kernel cannot."""
     libc = ctypes.CDLL(None)

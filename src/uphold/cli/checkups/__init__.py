@@ -1,0 +1,1 @@
+"""What `uphold doctor` looks at, part by part. Nothing here starts or changes anything."""
