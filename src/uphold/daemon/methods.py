@@ -139,8 +139,8 @@ class Methods:
     def _with_life(self, rows: list[dict[str, Any]], snapshot: Snapshot) -> list[dict[str, Any]]:
         """Add the latest signs of life, of workers here and elsewhere."""
         with_vitals(rows, snapshot.vitals)
-        for row in rows if self._beats is not None else ():
-            self._beats.complete(row)
+        if self._beats is not None:
+            self._beats.complete(rows)
         return rows
 
     async def show(self, params: Mapping[str, Any]) -> object:
