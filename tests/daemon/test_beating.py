@@ -114,13 +114,13 @@ def test_a_gap_is_put_on_record():
 def test_rows_of_remote_workers_tell_when_they_were_heard_and_no_others():
     async def scene(beats, _clock):
         row = {"kind": "remote", "slot": "probe", "last_health_at": "now"}
-        beats.complete(row)
+        beats.complete([row])
         assert row["last_heartbeat_at"] is row["last_health_at"] is None
         beats.take({"worker": "probe"}, DECLARED)
-        beats.complete(row)
+        beats.complete([row])
         assert row["last_heartbeat_at"] == row["last_health_at"] == "2026-01-01T00:00:00.000Z"
         other = {"kind": "process", "slot": "web", "last_health_at": "now"}
-        beats.complete(other)
+        beats.complete([other])
         assert other == {"kind": "process", "slot": "web", "last_health_at": "now"}
 
     listen(scene)

@@ -16,7 +16,7 @@ from uphold.wire.frames import encode_line
 from uphold.wire.notices import decode_beat
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.events import Event, Note
@@ -67,11 +67,12 @@ class Beats:
         verdict = judge(listening.status, listening.rule, self._clock.now().mono)
         return {**seen, "missed": verdict.missed}
 
-    def complete(self, row: dict[str, Any]) -> None:
-        """Put into the record of a remote slot when it was last heard of, and no claim beyond."""
-        if row["kind"] == Kind.REMOTE:
-            at = self.shown(str(row["slot"])).get("at")
-            row["last_heartbeat_at"] = row["last_health_at"] = at
+    def complete(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Put into records of remote slots when they were last heard of, and no claim beyond."""
+        for row in rows:
+            if row["kind"] == Kind.REMOTE:
+                at = self.shown(str(row["slot"])).get("at")
+                row["last_heartbeat_at"] = row["last_health_at"] = at
 
     def _note(self, note: Note) -> None:
         if self._tell is not None:

@@ -140,8 +140,7 @@ class Methods:
         """Add the latest signs of life, of workers here and elsewhere."""
         with_vitals(rows, snapshot.vitals)
         if self._beats is not None:
-            for row in rows:
-                self._beats.complete(row)
+            self._beats.complete(rows)
         return rows
 
     async def show(self, params: Mapping[str, Any]) -> object:
