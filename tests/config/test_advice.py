@@ -118,3 +118,15 @@ def test_a_file_that_everybody_may_write(tmp_path):
     os.chmod(path, 0o644)
     os.chmod(tmp_path, 0o1777)
     assert warnings(settings, environ={}) == []
+
+
+def test_a_python_worker_whose_module_cannot_be_found(tmp_path):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "good.py").touch()
+    text = "[workers.a]\npython = '{}:A'\n"
+    for target in ("app", "app.good", "email.mime", "uphold"):
+        assert advice(tmp_path, text.format(target)) == []
+    for target in ("app.gone", "gone", "gone.gone"):
+        [(at, found)] = advice(tmp_path, text.format(target))
+        assert at == "uphold.toml:2"
+        assert f"there is no module '{target}' in {tmp_path}, nor installed." in found

@@ -61,15 +61,8 @@ def _about_file(source: str) -> Iterator[str]:
 def _about_worker(
     spec: WorkerSpec, environ: Mapping[str, str], disabled: set[str]
 ) -> Iterator[tuple[str, str]]:
-    if spec.remote:
-        pass  # nothing of it is looked for here
-    elif not os.path.isdir(spec.working_dir):  # noqa: PTH112 - text is enough
-        yield "working_dir", f"the folder {spec.working_dir} does not exist."
-    elif not spec.shell:
-        path = dict(spec.environment).get("PATH") or environ.get("PATH") or os.defpath
-        wrong = _about_program(spec.command[0], spec.working_dir, path)
-        if wrong:
-            yield "command", wrong
+    if not spec.remote:  # of which nothing is looked for here
+        yield from _about_what_it_runs(spec, environ)
     if spec.user is not None and not _is_user(spec.user):
         yield "user", f"there is no user '{spec.user}' on this machine."
     if spec.group is not None and not _is_group(spec.group):
@@ -80,6 +73,20 @@ def _about_worker(
     for other, _ in spec.depends_on:
         if other in disabled and spec.name not in disabled:
             yield "depends_on", f"it waits for '{other}', which is not allowed to run."
+
+
+def _about_what_it_runs(spec: WorkerSpec, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if not os.path.isdir(spec.working_dir):  # noqa: PTH112 - text is enough
+        yield "working_dir", f"the folder {spec.working_dir} does not exist."
+    elif spec.python is not None:
+        if not _has_module(spec.python, spec.working_dir):
+            module = spec.python.partition(":")[0]
+            yield "python", f"there is no module '{module}' in {spec.working_dir}, nor installed."
+    elif not spec.shell:
+        path = dict(spec.environment).get("PATH") or environ.get("PATH") or os.defpath
+        wrong = _about_program(spec.command[0], spec.working_dir, path)
+        if wrong:
+            yield "command", wrong
 
 
 def _about_groups(spec: WorkerSpec) -> Iterator[tuple[str, str]]:
@@ -104,6 +111,19 @@ def _about_program(program: str, folder: str, path: str) -> str | None:
     if any(_is_program(place) for place in places):
         return None
     return f"the program '{program}' is not on PATH ({path}); give its full path."
+
+
+def _has_module(target: str, folder: str) -> bool:
+    """Tell whether the module of a Python worker can be found, without importing anything."""
+    from importlib.util import find_spec  # noqa: PLC0415 - only `check` asks
+
+    parts = target.partition(":")[0].split(".")
+    path = os.path.join(folder, *parts)  # noqa: PTH118 - text is enough
+    if os.path.isfile(f"{path}.py") or os.path.isdir(path):  # noqa: PTH112, PTH113
+        return True
+    first = os.path.join(folder, parts[0])  # noqa: PTH118
+    # What stands in the worker's own folder comes before what is installed.
+    return not os.path.exists(first) and find_spec(parts[0]) is not None  # noqa: PTH110
 
 
 @lru_cache(maxsize=1)
