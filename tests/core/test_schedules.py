@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from uphold.core import orders
+from core.stories import STORIES, lived
+from uphold.core import events, orders
+from uphold.core.absorbing import Illegal, Observed, absorb
 from uphold.core.actions import Appoint, Pardon, Skip, Start, Stop, Wait
 from uphold.core.explaining import explain, why
 from uphold.core.outcomes import Accepted, Pending, outcome
 from uphold.core.schedules import next_after, next_run_at
 from uphold.core.specs import Backoff, Need, RestartPolicy, Schedule, WorkerSpec
-from uphold.core.statuses import State
+from uphold.core.statuses import SlotStatus, State
 from uphold.core.times import utc_text
 from uphold.testing.scenarios import EPOCH, Scenario
 
@@ -484,3 +486,84 @@ def test_all_actions_of_a_schedule_carry_the_next_run():
     assert isinstance(skip, Skip)
     assert skip.due.at == 180.0
     assert not isinstance(skip, Appoint)
+
+
+# Whatever happens
+
+
+TIMED = [
+    None,
+    Schedule(every=7.0),
+    Schedule(every=30.0, overlap="queue"),
+    Schedule(every=30.0, overlap="kill", at_load=True),
+    Schedule(cron="* * * * *", overlap="kill"),
+    Schedule(cron="*/2 * * * *", overlap="queue", at_load=True),
+]
+
+
+def with_schedule(story, chosen):
+    """Give the workers of a story schedules, here and in every later file."""
+    file, moves = story
+
+    def timed(specs):
+        return tuple(
+            replace(spec, schedule=schedule, restart=restart) if schedule is not None else spec
+            for spec, (schedule, restart) in zip(specs, chosen, strict=False)
+        )
+
+    return timed(file), [(how, timed(what) if how == "declares" else what) for how, what in moves]
+
+
+@pytest.mark.accepts("P5", "P11")
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    STORIES,
+    st.lists(
+        st.tuples(
+            st.sampled_from(TIMED), st.sampled_from([RestartPolicy.NO, RestartPolicy.ON_FAILURE])
+        ),
+        min_size=3,
+        max_size=3,
+    ),
+)
+def test_a_story_with_schedules_keeps_the_rules_too(story, chosen):
+    world = lived(with_schedule(story, chosen))
+    for _, decided in world.plans:
+        slots = [action.slot for action in decided.actions]
+        assert len(slots) == len(set(slots)), "one action per slot"
+        assert all(at > decided.at for _, at in decided.wakes), "what is due is done, not awaited"
+    assert not world.doubled, "never two processes in one slot"
+    _calms_down(world)
+    _replays(world.scenario)
+
+
+def _calms_down(world):
+    """At one moment there is only so much to do."""
+    for _ in range(30):
+        world.obeys()
+        if not world.acts():
+            break
+    else:
+        raise AssertionError("there is no end to what is done at one moment")
+    scenario = world.scenario
+    decided = scenario.decides()
+    if scenario.declaration.paused or scenario.declaration.closing is not None:
+        return
+    waking = {name for name, _ in decided.wakes}
+    for name, entry in scenario.declaration.workers.items():
+        if entry.wanted and entry.spec.schedule is not None and entry.replicas:
+            waits = any("waits for" in scenario.status(slot).why for slot in entry.slots())
+            assert waits or name in waking, "its next run has a time"
+
+
+def _replays(scenario):
+    observed = Observed()
+    for fact, at, version in scenario.history:
+        before = observed.slots.get(fact.slot)
+        if before is None:
+            before = SlotStatus(slot=fact.slot, since=at.mono, since_wall=at.wall)
+        after = absorb(before, fact, at, version)
+        assert not isinstance(after, Illegal)
+        forgotten = [fact.slot] if isinstance(fact, events.Forgotten) else []
+        observed = observed.with_changes([after], forgotten)
+    assert observed == scenario.observed
