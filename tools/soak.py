@@ -64,6 +64,9 @@ TABLE = (
     Row("T18", "CPU seconds of state fuzz", f"{PROOFS}/fuzzing.py", "state", 3_600),
     Row("T18", "CPU seconds of slot file fuzz", f"{PROOFS}/fuzzing.py", "slots", 3_600),
     Row("T18", "CPU seconds of control frame fuzz", f"{PROOFS}/fuzzing.py", "frames", 3_600),
+    Row(
+        "T18", "CPU seconds of notice and heartbeat fuzz", f"{PROOFS}/fuzzing.py", "notices", 3_600
+    ),
     Row("T20", "seconds of 1,000 workers with churn", f"{PROOFS}/soaking.py", "churn", 3_600),
     Row("T21", "operations of 50 clients", f"{PROOFS}/commanding.py", "operations", 10_000),
     Row("T22", "upgrades with live workers", f"{PROOFS}/upgrading.py", "upgrades", 20),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 
@@ -135,3 +137,27 @@ def test_a_loop_that_waits_or_turns_is_not():
         guard._thread.join(30.0)
         while looks.acquire(blocking=False):
             pass
+
+
+HANGING = """
+import asyncio, time
+from uphold.host.looping import LoopGuard, WatchedSelector, new_loop
+
+async def hang_around():
+    await asyncio.sleep(0)
+    time.sleep(600)
+
+selector = WatchedSelector()
+guard = LoopGuard(selector, tick=0.02)
+with asyncio.Runner(loop_factory=lambda: new_loop(selector)) as runner:
+    runner.run(hang_around())
+"""
+
+
+@pytest.mark.accepts("P26")
+def test_the_end_of_a_hanging_process_says_where_it_hung():
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 1
+    assert "in hang_around" in done.stderr

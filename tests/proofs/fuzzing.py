@@ -16,6 +16,7 @@ from pathlib import Path
 
 from proofs.fuzz_configs import Configs
 from proofs.fuzz_frames import Frames
+from proofs.fuzz_notices import Notices
 from proofs.fuzz_slots import Slots
 from proofs.fuzz_states import States
 from proofs.mutating import mutated
@@ -92,7 +93,11 @@ def frames(count, seed, folder, most=None):
     return fuzz("frames", Frames(folder), count, seed, most)
 
 
-PROOFS = {"config": config, "state": state, "slots": slots, "frames": frames}
+def notices(count, seed, folder, most=None):
+    return fuzz("notices", Notices(folder), count, seed, most)
+
+
+PROOFS = {"config": config, "state": state, "slots": slots, "frames": frames, "notices": notices}
 
 if __name__ == "__main__":
     # An input that takes all memory must be told, not end us without a word.

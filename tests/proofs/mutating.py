@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 
 LARGEST = 6000
 """Bytes of an input; more shows nothing that less does not."""
@@ -51,14 +52,19 @@ def _restructured(rng, data):
         if deed == 0:
             del holder[key]
         elif deed == 1 and isinstance(holder, dict):
-            holder[rng.choice(("x", "", "pid", "state", "\ud800"))] = rng.choice(VALUES)
+            holder[rng.choice(("x", "", "pid", "state", "\ud800"))] = _value(rng)
         elif deed == 2:
             holder[key] = [holder[key]]
         elif deed == 3:
             holder[key] = {"x": holder[key]}
         else:
-            holder[key] = rng.choice(VALUES)
+            holder[key] = _value(rng)
     return json.dumps(whole).encode()
+
+
+def _value(rng):
+    """Give a copy: what is changed next must not be changed for all inputs to come."""
+    return deepcopy(rng.choice(VALUES))
 
 
 def _parts(value):

@@ -7,7 +7,7 @@ import pytest
 from proofs.fuzzing import PROOFS, corpus, fuzz
 from uphold.errors import UpholdError
 
-FRESH = {"config": 1000, "state": 80, "slots": 400, "frames": 200}
+FRESH = {"config": 1000, "state": 80, "slots": 400, "frames": 200, "notices": 2000}
 
 
 @pytest.mark.slow
