@@ -34,6 +34,8 @@ _LOST: Final = {
     "strip_ansi": "output is kept as it is",
     "minprocs": "set the limit where uphold is started; limits.processes bounds one worker",
     "user": "start uphold as that user; a worker's own `user` needs root",
+}
+_BY_COMMAND: Final = {
     "nodaemon": "`uphold run` stays in the foreground, `uphold start` goes to the background",
     "silent": "`uphold run --quiet` prints only errors",
 }
@@ -65,6 +67,8 @@ def _judged(
             return translated("nothing to do: uphold raises its own limit as far as it may")
         defaults["limits"] = {"nofile": files}
         return approximated("[defaults] limits.nofile, for the programs; uphold raises its own")
+    if setting.name in _BY_COMMAND:
+        return approximated(_BY_COMMAND[setting.name])
     return lost(_LOST.get(setting.name, "uphold has no such setting"))
 
 
