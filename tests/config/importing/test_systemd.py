@@ -29,6 +29,7 @@ def command(*lines: str):
         (("ExecStart=:/bin/x ${A}",), ["/bin/x", "$${A}"]),
         (("ExecStart=/bin/x", "ExecStart=", "ExecStart=/bin/y"), "/bin/y"),
         (("Type=oneshot", "ExecStart=/bin/x", "ExecStart=-/bin/y"), "{ /bin/x; } && exec /bin/y"),
+        (("Type=oneshot", "ExecStart=/bin/x a ; /bin/y"), "{ /bin/x a; } && exec /bin/y"),
         (("ExecStartPre=-/bin/p 'a b'", "ExecStart=/bin/x"), "{ /bin/p 'a b' || true; } && exec /bin/x"),
     ],
 )  # fmt: skip
@@ -96,7 +97,8 @@ def test_a_setting_becomes_a_key(line, key, value):
         ("RestartSec=5", "translated", "not restarted"),
         ("Flavour=mint", "lost", "no such setting"),
         ("SyslogIdentifier=%q", "lost", "%q is not known"),
-        ("[Unit]\nDocumentation=man:x", "lost", "systemd"),
+        ("[Unit]\nDocumentation=man:x", "translated", "labels.documentation"),
+        ("[Unit]\nDefaultDependencies=no", "lost", "systemd"),
         ("[Unit]\nConditionPathExists=/x", "lost", "before a start"),
         ("[Unit]\nRequires=db.service", "lost", "depends_on"),
         ("[Install]\nAlias=x.service", "lost", "names"),

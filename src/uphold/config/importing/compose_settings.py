@@ -9,6 +9,7 @@ from typing import Any, Final
 from uphold.config import quantities
 from uphold.config.importing.compose_texts import Texts, as_text, variables_of
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     Names,
     NotImportable,
     Outcome,
@@ -36,7 +37,7 @@ def read_plain(setting: Setting, terms: Terms, texts: Texts, source: Source) -> 
         return handler(setting, terms, texts, source)
     if setting.name.startswith("x-"):
         return translated("nothing to do: notes of your own")
-    return lost(_LOST.get(setting.name, "uphold has no such setting"))
+    return lost(_LOST.get(setting.name, NO_SUCH_SETTING))
 
 
 def _environment(setting: Setting, terms: Terms, texts: Texts, _source: Source) -> Outcome:

@@ -9,6 +9,7 @@ from uphold.config.importing.compose_layers import Layers
 from uphold.config.importing.compose_processes import Process, Project, replicas_apart
 from uphold.config.importing.compose_texts import Texts, as_text, variables_of
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     Book,
     Import,
     Names,
@@ -24,7 +25,11 @@ from uphold.config.importing.wording import written_all
 from uphold.core.names import is_worker_name
 
 KIND: Final = "process-compose"
-_DEFAULTS: Final[Terms] = {"restart": "no", "stop": {"grace": "10s"}}
+_DEFAULTS: Final[Terms] = {
+    "restart": "no",
+    "backoff": {"first": "1s", "base": "1s", "max": "1s", "jitter": 0},
+    "stop": {"grace": "10s"},
+}
 """What holds under process-compose unless a process says otherwise."""
 _ALWAYS: Final = {
     "is_strict": "unknown keys are refused",
@@ -111,7 +116,7 @@ def _project(setting: Setting, defaults: Terms, supervisor: Terms, texts: Texts)
         return translated("put in where {{.NAME}} asks for them")
     if setting.name.startswith("x-"):
         return translated("nothing to do: notes of your own")
-    return lost(_LOST.get(setting.name, "uphold has no such setting"))
+    return lost(_LOST.get(setting.name, NO_SUCH_SETTING))
 
 
 def _dotenv(source: Source, defaults: Terms, book: Book) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from uphold.config.importing.expansions import expand
 from uphold.config.importing.inis import Section
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     Book,
     NotImportable,
     Outcome,
@@ -69,7 +70,7 @@ def _judged(
         return approximated("[defaults] limits.nofile, for the programs; uphold raises its own")
     if setting.name in _BY_COMMAND:
         return approximated(_BY_COMMAND[setting.name])
-    return lost(_LOST.get(setting.name, "uphold has no such setting"))
+    return lost(_LOST.get(setting.name, NO_SUCH_SETTING))
 
 
 def _identifier(value: str, supervisor: Terms) -> Outcome:

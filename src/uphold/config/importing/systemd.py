@@ -167,8 +167,12 @@ def _beside_service(setting: Setting, value: str, terms: Terms) -> Outcome:
     """Judge what stands in [Unit], [Install] and other sections."""
     if setting.section == "[Unit]":
         if setting.name == "Description":
-            terms["labels"] = {"description": value}
+            terms.setdefault("labels", {})["description"] = value
             return translated("labels.description")
+        if setting.name == "Documentation":
+            known = terms.setdefault("labels", {}).get("documentation", "")
+            terms["labels"]["documentation"] = f"{known} {value}".strip()
+            return translated("labels.documentation")
         if setting.name in _TIES:
             return lost(_TIED)
         if setting.name.startswith(("Condition", "Assert")):

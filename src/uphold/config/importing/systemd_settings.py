@@ -8,6 +8,7 @@ from typing import Final
 
 from uphold.config import quantities
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     NotImportable,
     Outcome,
     Setting,
@@ -66,7 +67,7 @@ def read_setting(setting: Setting, value: str, terms: Terms, source: Source) -> 
         return lost("uphold makes no folders; make it by hand, for the user of the worker")
     if _LIMITS.fullmatch(setting.name):
         return lost(_NO_LIMIT)
-    return lost("uphold has no such setting")
+    return lost(NO_SUCH_SETTING)
 
 
 def environment_of(setting: Setting, value: str) -> dict[str, str]:
@@ -285,6 +286,8 @@ _LOST: Final = {
     "TasksMax": "limits.processes bounds one worker, where control groups can be made",
     "Slice": "workers are in the group of the supervisor, or in one of their own (containment)",
     "Delegate": "put Delegate=yes into the unit of uphold itself",
+    "Sockets": "uphold opens no sockets for programs; let this one listen by itself",
+    "IgnoreSIGPIPE": "workers start with the default signals",
     "GuessMainPID": "uphold started the program and knows it",
 }
 _HANDLERS: Final[dict[str, Callable[[Setting, str, Terms, Source], Outcome]]] = {
