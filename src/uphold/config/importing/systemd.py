@@ -26,7 +26,7 @@ from uphold.config.importing.systemd_settings import environment_of, read_settin
 from uphold.config.importing.wording import variable, written_all
 
 KIND: Final = "systemd"
-_SPECIFIER: Final = re.compile(r"%(.?)")
+_SPECIFIER: Final = re.compile(r"%([A-Za-z%])")
 _FOLDERS: Final = {
     "t": "/run",
     "S": "/var/lib",

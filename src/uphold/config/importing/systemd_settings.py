@@ -19,7 +19,6 @@ from uphold.config.importing.reports import (
     translated,
 )
 from uphold.config.importing.wording import seconds, variable, words_of
-from uphold.config.keys import LIMITS
 from uphold.config.shapes import OWN_VARIABLES
 
 RESTARTING: Final = frozenset(
@@ -234,16 +233,16 @@ def _nice(setting: Setting, value: str, terms: Terms, _source: Source) -> Outcom
 
 def _memory(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     size = re.fullmatch(r"([0-9]{1,12})([KMGT]?)", value)
-    if size is None or "memory" not in LIMITS.by_name:
-        return lost("write a size into limits.memory" if size is None else _NO_LIMIT)
+    if size is None:
+        return lost("write a size into limits.memory, such as 500MiB")
     terms.setdefault("limits", {})["memory"] = f"{size[1]}{f'{size[2]}iB' if size[2] else 'B'}"
     return translated("limits.memory")
 
 
 def _cpu(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     percent = re.fullmatch(r"([0-9]{1,6})%", value)
-    if percent is None or "cpu" not in LIMITS.by_name:
-        return lost(_NO_LIMIT)
+    if percent is None or not 1 <= int(percent[1]) <= 409600:
+        return lost("write a number of processors into limits.cpu, such as 1.5")
     terms.setdefault("limits", {})["cpu"] = int(percent[1]) / 100
     return translated("limits.cpu")
 
