@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
+import socket
+import struct
+import subprocess
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -156,3 +163,35 @@ def test_a_systemd_unit_is_imported_and_runs(site):
     site.ok("start")
     until_it_runs(site, "shop", "sleep 1000")
     eventually(lambda: site.log("shop").splitlines()[:2] == ["before", "hello world"])
+
+
+def test_the_exported_unit_starts_a_supervisor_that_says_itself_when_it_is_ready(site):
+    site.workers(a="exec sleep 1000")
+    lines = site.ok("export", "systemd").out.splitlines()
+    unit = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    assert (unit["Type"], unit["NotifyAccess"]) == ("notify", "main")
+    name = f"uphold-test-{uuid4()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        manager.settimeout(60)
+        manager.bind(f"\0{name}")
+        watchdog = str(int(unit["WatchdogSec"]) * 1_000_000)
+        started = subprocess.Popen(
+            shlex.split(unit["ExecStart"]),
+            env={**os.environ, "NOTIFY_SOCKET": f"@{name}", "WATCHDOG_USEC": watchdog},
+            stdin=subprocess.DEVNULL,
+        )
+        try:
+            said, senders = set(), set()
+            while not {"READY=1", "WATCHDOG=1"} <= said:
+                message, extra, _, _ = manager.recvmsg(4096, 1024)
+                said |= set(message.decode().splitlines())
+                senders.add(struct.unpack("3i", extra[0][2])[0])
+            assert senders == {started.pid}
+            site.until("a", state="running")
+            started.send_signal(signal.SIGTERM)
+            assert started.wait(60) == 0
+        finally:
+            started.kill()
+            started.wait()
+    assert site.processes() == []

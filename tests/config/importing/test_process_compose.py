@@ -64,6 +64,9 @@ def test_a_template_that_is_not_known_is_lost():
         ({"availability": {"exit_on_end": True}}, "essential", True),
         ({"shutdown": {"signal": 15}}, "stop", {"signal": "TERM"}),
         ({"env_file": ["a.env", "b.env"]}, "env_file", "a.env"),
+        ({"success_exit_codes": [130]}, "success_exit_codes", [0, 130]),
+        ({"is_disabled": "True"}, "autostart", False),
+        ({"namespace": ["x", "y"]}, "team", "x"),
         ({"schedule": {"interval": "30m", "run_on_start": True}}, "schedule", {"every": "30m", "at_load": True}),
         ({"schedule": {"cron": "0 2 * * *", "timezone": "UTC"}}, "schedule", {"cron": "0 2 * * *", "timezone": "UTC"}),
     ],
@@ -91,6 +94,10 @@ def test_a_setting_becomes_a_key(settings, key, value):
         ({"namespace": "a b"}, "namespace", "approximated", "a-b"),
         ({"depends_on": {"a2": {"condition": "process_cooked"}}}, "depends_on", "approximated", "not known"),
         ({"depends_on": {"a2": {"condition": "process_healthy"}}}, "depends_on", "approximated", "no readiness"),
+        ({"depends_on": {"b": {}}}, "depends_on", "approximated", "no process is called so"),
+        ({"namespace": ["x", "y"]}, "namespace", "approximated", "has one"),
+        ({"namespace": []}, "namespace", "translated", "empty"),
+        ({"is_disabled": "$X"}, "is_disabled", "lost", "by hand"),
         ({"depends_on": ["a2"]}, "depends_on", "translated", "depends_on"),
     ],
 )  # fmt: skip
@@ -138,7 +145,10 @@ def test_one_way_to_be_ready_is_enough():
         ({"environment": 5}, "KEY=value"),
         ({"availability": {"restart": "often"}}, "restart must be"),
         ({"shutdown": {"signal": 19}}, "can end"),
-        ({"depends_on": {"b": {}}}, "which is not there"),
+        ({"depends_on": {"a": {}}}, "depends on itself"),
+        ({"extends": "nobody"}, "which cannot be"),
+        ({"extends": "a"}, "which cannot be"),
+        ({"success_exit_codes": [300]}, "exit codes"),
         ({"depends_on": "b"}, "must be a table"),
         ({"readiness_probe": {}}, "http_get or exec"),
         ({"readiness_probe": {"exec": {}}}, "must have a command"),
@@ -190,4 +200,35 @@ def test_settings_of_the_project_have_verdicts_too():
         ("env_cmds", "lost"),
         ("new", "lost"),
         ("shell", "translated"),
+    ]
+
+
+def test_a_process_that_extends_another_has_its_keys():
+    imported = compose(
+        base={"command": "x", "environment": ["A=1", "B=1"], "availability": {"restart": "always"}},
+        mine={"extends": "base", "environment": ["A=2"]},
+    )
+    assert terms(imported, "mine")["environment"] == {"A": "2", "B": "1"}
+    assert terms(imported, "mine")["restart"] == "always"
+    assert verdict(imported, "extends")[0] == "translated"
+
+
+def test_a_file_lies_over_the_one_it_extends_and_below_its_override():
+    files = {
+        "base.yaml": "extends: gone.yaml\nprocesses:\n  a: {command: x, working_dir: /x}\n",
+        "process-compose.override.yaml": "name: shop\nprocesses:\n  a:\n    replicas: 2\n",
+    }
+    text = "extends: base.yaml\nordered_shutdown: true\nprocesses:\n  a: {command: y}\n"
+    imported = import_text("process-compose", text, files)
+    assert terms(imported) == {"command": "y", "working_dir": "/x", "replicas": 2}
+    assert imported.supervisor == {"name": "shop"}
+    places = {line.setting: line.at for line in imported.report if line.section == "a"}
+    assert places == {
+        "command": "process-compose.yaml:4",
+        "working_dir": "base.yaml:3",
+        "replicas": "process-compose.override.yaml:4",
+    }
+    assert [(line.at, line.verdict) for line in imported.report if line.setting == "extends"] == [
+        ("process-compose.yaml:1", "translated"),
+        ("base.yaml:1", "lost"),
     ]

@@ -53,6 +53,13 @@ def test_a_file_without_programs_is_empty(tmp_path, name, text):
     assert refused(tmp_path / name)[:2] == ("UPH_IMPORT_EMPTY", 6)
 
 
+def test_an_include_that_matches_nothing_is_what_makes_it_empty(tmp_path):
+    (tmp_path / "supervisord.conf").write_text("[include]\nfiles=conf.d/*.conf\n")
+    with pytest.raises(UpholdError) as found:
+        import_file(str(tmp_path / "supervisord.conf"))
+    assert "no file matches" in found.value.remedy
+
+
 def test_files_beside_it_are_found_from_anywhere(tmp_path, monkeypatch):
     (tmp_path / "conf.d").mkdir()
     (tmp_path / "conf.d" / "b.conf").write_text("[program:b]\ncommand=y\n")

@@ -129,6 +129,7 @@ def test_processes_of_process_compose_mean_the_same_as_before(place):
     assert workers["queue-1"].command[-1] == "1"
     assert dict(workers["queue-1"].depends_on)["search"] == "healthy"
     assert workers["search"].ready.target == r"listening \(all shards\)"
+    assert workers["notes"].schedule.cron == "0 2 * * *"
     assert (workers["notes"].autostart, workers["cache"].enabled) == (False, False)
 
 
@@ -154,4 +155,5 @@ def test_a_unit_means_the_same_as_before(place):
     assert (unit.stop.signal, unit.stop.grace) == ("INT", 90.0)
     assert unit.stop.command == ("/srv/shop/bin/ctl", "stop")
     assert (unit.limits.nofile, unit.limits.nice) == (65536, 5)
+    assert (unit.limits.memory, unit.limits.cpu) == (1024**3, 0.5)
     assert (unit.ready.way, unit.heartbeat.stale_after) == ("notify", 30.0)

@@ -70,6 +70,7 @@ def test_a_setting_is_approximated_and_it_is_said_how(line, how):
         ("serverurl=unix:///x", "socket"),
         ("directory=~bob/x", "in full"),
         ("flavour=mint", "manual"),
+        ("depends_on=db", "by hand"),
     ],
 )
 def test_a_setting_is_lost_and_it_is_said_why(line, why):
@@ -99,6 +100,12 @@ def test_a_value_that_makes_no_sense_is_named_with_its_line(line, words):
         program(line)
     assert found.value.at == "supervisord.conf:3"
     assert words in found.value.text
+
+
+def test_output_that_goes_to_a_terminal_is_not_kept_without_end():
+    imported = program("stdout_logfile=/dev/stdout", "stdout_logfile_maxbytes=0")
+    assert "logs" not in terms(imported)
+    assert verdict(imported, "stdout_logfile_maxbytes")[0] == "translated"
 
 
 def test_a_program_without_a_command_is_named():

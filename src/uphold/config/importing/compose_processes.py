@@ -140,8 +140,8 @@ class Process:
         remarks: list[str] = []
         for other, conditions in given.items():
             if other not in self._project.called:
-                text = f"'{self._original}' depends on '{other}', which is not there"
-                raise NotImportable(setting.at, text)
+                remarks.append(f"{other} is left out, as no process is called so")
+                continue
             if other == self._original:
                 raise NotImportable(setting.at, f"'{other}' depends on itself")
             need, remark = self._need(other, conditions)

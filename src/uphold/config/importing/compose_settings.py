@@ -9,6 +9,7 @@ from typing import Any, Final
 from uphold.config import quantities
 from uphold.config.importing.compose_texts import Texts, as_text, variables_of
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     Names,
     NotImportable,
     Outcome,
@@ -19,7 +20,7 @@ from uphold.config.importing.reports import (
     lost,
     translated,
 )
-from uphold.config.importing.wording import seconds
+from uphold.config.importing.wording import has_variables, seconds
 
 _IN_HOME: Final = "logs are in the home, logs/NAME.log; `uphold logs NAME` shows them"
 _SPECIAL: Final = re.compile(r"[.^$*+?{}\[\]\\|()]")
@@ -36,7 +37,7 @@ def read_plain(setting: Setting, terms: Terms, texts: Texts, source: Source) -> 
         return handler(setting, terms, texts, source)
     if setting.name.startswith("x-"):
         return translated("nothing to do: notes of your own")
-    return lost(_LOST.get(setting.name, "uphold has no such setting"))
+    return lost(_LOST.get(setting.name, NO_SUCH_SETTING))
 
 
 def _environment(setting: Setting, terms: Terms, texts: Texts, _source: Source) -> Outcome:
@@ -60,9 +61,14 @@ def _working_dir(setting: Setting, terms: Terms, texts: Texts, source: Source) -
 
 
 def _namespace(setting: Setting, terms: Terms, texts: Texts, _source: Source) -> Outcome:
-    wanted = texts.read(setting.value)
+    several = isinstance(setting.value, list)
+    if several and not setting.value:
+        return translated("nothing to do: it is empty")
+    wanted = texts.read(setting.value[0] if several else setting.value)
     terms["team"] = Names().give(wanted)
-    return translated("team") if terms["team"] == wanted else approximated(f"team {terms['team']}")
+    if terms["team"] == wanted and not (several and len(setting.value) > 1):
+        return translated("team")
+    return approximated(f"team {terms['team']}; a worker has one")
 
 
 def _description(setting: Setting, terms: Terms, texts: Texts, _source: Source) -> Outcome:
@@ -73,6 +79,23 @@ def _description(setting: Setting, terms: Terms, texts: Texts, _source: Source) 
 def _disabled(setting: Setting, terms: Terms, _texts: Texts, _source: Source) -> Outcome:
     terms["autostart"] = setting.value is not True
     return translated("autostart")
+
+
+def _is_disabled(setting: Setting, terms: Terms, texts: Texts, _source: Source) -> Outcome:
+    word = texts.read(setting.value).lower()
+    if has_variables(word):
+        return lost("autostart cannot depend on a text; write it by hand")
+    terms["autostart"] = word not in ("true", "1", "t")
+    return translated("autostart")
+
+
+def _success(setting: Setting, terms: Terms, _texts: Texts, _source: Source) -> Outcome:
+    codes = setting.value if isinstance(setting.value, list) else []
+    good = [code for code in codes if type(code) is int and 0 <= code <= 255]
+    if not codes or len(good) < len(codes):
+        raise NotImportable(setting.at, "success_exit_codes must be a list of exit codes")
+    terms["success_exit_codes"] = list(dict.fromkeys([0, *good]))
+    return translated("success_exit_codes")
 
 
 def _is_daemon(setting: Setting, terms: Terms, _texts: Texts, _source: Source) -> Outcome:
@@ -229,7 +252,10 @@ _LOST: Final = {
     "launch_timeout_seconds": "it is about programs that go to the background; see is_daemon",
     "mcp": "there are no MCP servers as workers yet",
     "watch": "uphold does not watch sources; `uphold restart NAME` after a change",
-    "extends": "the other process was not read; write its keys here",
+    "truncate_log": "logs are kept across starts, and rotated",
+    "monitor_for": "output is not watched; see heartbeat and live",
+    "monitor_silence_threshold": "output is not watched; see heartbeat and live",
+    "shutdown.send_keys": "workers have no terminal; say stop.signal or stop.command",
 }
 
 
@@ -245,6 +271,9 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     "namespace": _namespace,
     "description": _description,
     "disabled": _disabled,
+    "is_disabled": _is_disabled,
+    "success_exit_codes": _success,
+    "extends": _constant("the keys of the other one were put in"),
     "is_daemon": _is_daemon,
     "is_foreground": _is_foreground,
     "replicas": _replicas,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from uphold.config.documents import Document, Unparsable
 from uphold.config.dotenv import parse_env
+from uphold.config.importing.compose_layers import Layers
 from uphold.config.importing.compose_processes import Process, Project, replicas_apart
 from uphold.config.importing.compose_texts import Texts, as_text, variables_of
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     Book,
     Import,
     Names,
-    NotImportable,
     Outcome,
     Setting,
     Source,
@@ -22,11 +22,19 @@ from uphold.config.importing.reports import (
     translated,
 )
 from uphold.config.importing.wording import written_all
-from uphold.config.yamls import parse_yaml
+from uphold.core.names import is_worker_name
 
 KIND: Final = "process-compose"
-_DEFAULTS: Final[Terms] = {"restart": "no", "stop": {"grace": "10s"}}
+_DEFAULTS: Final[Terms] = {
+    "restart": "no",
+    "backoff": {"first": "1s", "base": "1s", "max": "1s", "jitter": 0},
+    "stop": {"grace": "10s"},
+}
 """What holds under process-compose unless a process says otherwise."""
+_ALWAYS: Final = {
+    "is_strict": "unknown keys are refused",
+    "ordered_shutdown": "workers stop in reverse order of dependence",
+}
 _LOST: Final = {
     "log_location": "each worker has its own log in the home; `uphold logs` shows all",
     "log_level": "it is about process-compose's own log; uphold's has one level",
@@ -37,27 +45,23 @@ _LOST: Final = {
     "env_cmds": "commands are not run to fill variables; set them where uphold is started, or"
     " in .env",
     "disable_env_expansion": "variables of the whole file were left as they are",
-    "extends": "import the other file, too; it was not read",
-    "processes_include": "import the other file, too; it was not read",
     "mcp_server": "there is no MCP server yet",
 }
 
 
 def read_process_compose(source: Source) -> Import:
-    """Translate a whole file."""
-    document = _parsed(source)
+    """Translate a whole project."""
     book = Book()
-    tables = document.tables
-    processes = tables.get("processes") or {}
-    if not isinstance(processes, dict):
-        raise NotImportable(_at(source, document, ("processes",)), "processes must be a table")
+    layers = Layers(source, book)
+    tables, processes = layers.tables, layers.processes
     expands = tables.get("disable_env_expansion") is not True
     texts = Texts(expands=expands, vars=_table(tables.get("vars")))
     defaults: Terms = {**_DEFAULTS, **source.working_dir()}
+    supervisor: Terms = {}
     for key, value in tables.items():
-        if key != "processes":
-            setting = Setting(_at(source, document, (key,)), "", key, value)
-            book.judge(setting, _project(setting, defaults, texts))
+        if key not in ("processes", "extends"):
+            setting = Setting(layers.at(key), "", key, value)
+            book.judge(setting, _project(setting, defaults, supervisor, texts))
     _dotenv(source, defaults, book)
     project = Project(
         source=source,
@@ -66,7 +70,7 @@ def read_process_compose(source: Source) -> Import:
         shell=_shell(tables.get("shell")),
         processes=processes,
         called=_names(processes),
-        at=lambda *where: _at(source, document, ("processes", *where)),
+        at=lambda *where: layers.at("processes", *where),
     )
     workers = [
         draft
@@ -79,6 +83,7 @@ def read_process_compose(source: Source) -> Import:
         workers=tuple(workers),
         report=book.lines(),
         defaults=written_all(defaults),
+        supervisor=written_all(supervisor),
     )
 
 
@@ -92,34 +97,26 @@ def _names(processes: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     return called
 
 
-def _parsed(source: Source) -> Document:
-    try:
-        document = parse_yaml(source.text)
-    except Unparsable as cause:
-        raise NotImportable(source.at(cause.line), cause.text) from cause
-    if document.faults:
-        line, text = document.faults[0]
-        raise NotImportable(source.at(line), text.rstrip("."))
-    return document
-
-
-def _project(setting: Setting, defaults: Terms, texts: Texts) -> Outcome:
+def _project(setting: Setting, defaults: Terms, supervisor: Terms, texts: Texts) -> Outcome:
     """Judge one setting of the project itself."""
     if setting.name == "version":
         return translated("nothing to do")
+    if setting.name == "name" and is_worker_name(as_text(setting.value)):
+        supervisor["name"] = as_text(setting.value)
+        return translated("[supervisor] name")
     if setting.name == "environment":
         found = variables_of(setting, texts)
         defaults.setdefault("environment", {}).update(found)
         return translated("[defaults] environment")
-    if setting.name == "is_strict":
-        return translated("always so here: unknown keys are refused")
+    if setting.name in _ALWAYS:
+        return translated(f"always so here: {_ALWAYS[setting.name]}")
     if setting.name == "shell":
         return translated("the commands that need a shell name it")
     if setting.name == "vars":
         return translated("put in where {{.NAME}} asks for them")
     if setting.name.startswith("x-"):
         return translated("nothing to do: notes of your own")
-    return lost(_LOST.get(setting.name, "uphold has no such setting"))
+    return lost(_LOST.get(setting.name, NO_SUCH_SETTING))
 
 
 def _dotenv(source: Source, defaults: Terms, book: Book) -> None:
@@ -153,10 +150,6 @@ def _told_without_settings(source: Source, book: Book) -> None:
             " a process needs in environment, env_file or pass_environment"
         ),
     )
-
-
-def _at(source: Source, document: Document, where: tuple[str, ...]) -> str:
-    return source.at(document.line_of(where))
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -65,13 +65,21 @@ def _imported(kind: str, source: Source, shown: str) -> Import:
     except NotImportable as cause:
         raise _invalid(shown, kind, cause) from cause
     if not imported.workers:
-        raise UpholdError(
-            f"{shown} names no program to run, as {kind} reads it.",
-            code="UPH_IMPORT_EMPTY",
-            remedy="Is it the right file? Say with --as what it is, if it was mistaken.",
-            exit_code=EXIT_CONFIG,
-        )
+        raise _empty(shown, kind, imported)
     return imported
+
+
+def _empty(shown: str, kind: str, imported: Import) -> UpholdError:
+    included = [line for line in imported.report if line.section == "[include]"]
+    remedy = "Is it the right file? Say with --as what it is, if it was mistaken."
+    if included:
+        remedy = f"Its [include] ({included[0].at}): {included[0].how}."
+    return UpholdError(
+        f"{shown} names no program to run, as {kind} reads it.",
+        code="UPH_IMPORT_EMPTY",
+        remedy=remedy,
+        exit_code=EXIT_CONFIG,
+    )
 
 
 def _invalid(shown: str, kind: str, cause: NotImportable) -> UpholdError:

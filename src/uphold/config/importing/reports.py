@@ -13,6 +13,7 @@ from uphold.core.names import is_worker_name
 Terms = dict[str, Any]
 """Keys of a worker on their way into a file."""
 
+NO_SUCH_SETTING: Final = "uphold has no such setting; docs/configuration.md tells what there is"
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _RESERVED: Final = frozenset({"runtime", "supervisor"})
 """Uphold's own logs are called so."""

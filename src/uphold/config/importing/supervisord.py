@@ -26,6 +26,7 @@ from uphold.config.importing.supervisord_programs import (
     DEFAULTS,
     environment_of,
     integer,
+    is_limit_of_stream,
     processes,
     read_setting,
 )
@@ -214,8 +215,7 @@ class _Program:
         for setting in sorted(self._settings.values(), key=_is_about_stderr):
             if setting.name in (*_OF_MANY, "priority"):
                 continue
-            value = _expanded(setting, setting.value, known, own)
-            outcome = read_setting(setting, value, terms, self._source)
+            outcome = self._outcome(setting, known, own, terms)
             if told:
                 self._book.judge(setting, outcome, name)
         priority = self._settings.get("priority") or Setting(
@@ -224,6 +224,14 @@ class _Program:
         rank = _LAST if priority.value is None else _rank(priority)
         outer = rank if self._group is None else self._group[1]
         return Ranked((outer, rank), name, terms, priority if told else None)
+
+    def _outcome(
+        self, setting: Setting, known: dict[str, Any], own: dict[str, str], terms: Terms
+    ) -> Outcome:
+        if is_limit_of_stream(setting, self._settings):
+            return translated("nothing to do: it only says that a stream is not rotated")
+        value = _expanded(setting, setting.value, known, own)
+        return read_setting(setting, value, terms, self._source)
 
     def _own_variables(self, known: dict[str, str | int]) -> dict[str, str]:
         setting = self._settings.get("environment")

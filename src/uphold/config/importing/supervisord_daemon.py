@@ -7,6 +7,7 @@ from typing import Final
 from uphold.config.importing.expansions import expand
 from uphold.config.importing.inis import Section
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     Book,
     NotImportable,
     Outcome,
@@ -34,6 +35,8 @@ _LOST: Final = {
     "strip_ansi": "output is kept as it is",
     "minprocs": "set the limit where uphold is started; limits.processes bounds one worker",
     "user": "start uphold as that user; a worker's own `user` needs root",
+}
+_BY_COMMAND: Final = {
     "nodaemon": "`uphold run` stays in the foreground, `uphold start` goes to the background",
     "silent": "`uphold run --quiet` prints only errors",
 }
@@ -65,7 +68,9 @@ def _judged(
             return translated("nothing to do: uphold raises its own limit as far as it may")
         defaults["limits"] = {"nofile": files}
         return approximated("[defaults] limits.nofile, for the programs; uphold raises its own")
-    return lost(_LOST.get(setting.name, "uphold has no such setting"))
+    if setting.name in _BY_COMMAND:
+        return approximated(_BY_COMMAND[setting.name])
+    return lost(_LOST.get(setting.name, NO_SUCH_SETTING))
 
 
 def _identifier(value: str, supervisor: Terms) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from uphold.config import quantities
@@ -62,6 +62,14 @@ def environment_of(setting: Setting, value: str) -> dict[str, str]:
             raise NotImportable(setting.at, 'environment must be KEY="value",OTHER="value"')
         found[name] = rest[1].strip("'\"")
     return found
+
+
+def is_limit_of_stream(setting: Setting, settings: Mapping[str, Setting]) -> bool:
+    """Tell whether this only says that a terminal or pipe cannot be rotated, as containers do."""
+    stream, _, what = setting.name.partition("_")
+    file = settings.get(f"{stream}_logfile")
+    rotates = what in ("logfile_maxbytes", "logfile_backups") and setting.value.strip() == "0"
+    return rotates and file is not None and file.value.strip() in _STREAMS
 
 
 def boolean(setting: Setting, value: str) -> bool:
@@ -241,6 +249,7 @@ _LOST_IF_ON: Final = {
     "syslog": "uphold does not write to syslog; pipe the command into `logger`",
 }
 _LOST: Final = {
+    "depends_on": "supervisord ignores it, uphold would not: write depends_on by hand",
     "serverurl": "there is no server URL; the program finds uphold's socket in its home",
 }
 _HANDLERS: Final[dict[str, Callable[[Setting, str, Terms, Source], Outcome]]] = {

@@ -26,7 +26,7 @@ from uphold.config.importing.systemd_settings import environment_of, read_settin
 from uphold.config.importing.wording import variable, written_all
 
 KIND: Final = "systemd"
-_SPECIFIER: Final = re.compile(r"%(.?)")
+_SPECIFIER: Final = re.compile(r"%([A-Za-z%])")
 _FOLDERS: Final = {
     "t": "/run",
     "S": "/var/lib",
@@ -167,8 +167,12 @@ def _beside_service(setting: Setting, value: str, terms: Terms) -> Outcome:
     """Judge what stands in [Unit], [Install] and other sections."""
     if setting.section == "[Unit]":
         if setting.name == "Description":
-            terms["labels"] = {"description": value}
+            terms.setdefault("labels", {})["description"] = value
             return translated("labels.description")
+        if setting.name == "Documentation":
+            known = terms.setdefault("labels", {}).get("documentation", "")
+            terms["labels"]["documentation"] = f"{known} {value}".strip()
+            return translated("labels.documentation")
         if setting.name in _TIES:
             return lost(_TIED)
         if setting.name.startswith(("Condition", "Assert")):

@@ -19,6 +19,7 @@ from uphold.config.importing.reports import (
 from uphold.config.importing.wording import DOLLAR, shell_line, words_of
 
 _PREFIXES: Final = "-@:+!|"
+_SEVERAL: Final = re.compile(r"\s+;\s+")
 _BRACED: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _WHOLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _LOST: Final = {
@@ -54,7 +55,7 @@ class Commands:
             "ExecStop": self._stop,
         }.get(setting.name)
         if kept is not None:
-            kept.append(self._command(setting, value))
+            kept += [self._command(setting, part) for part in _SEVERAL.split(value)]
         elif setting.name == "ExecReload":
             self._lost.append((setting, _reload(value)))
         elif setting.name in _LOST:

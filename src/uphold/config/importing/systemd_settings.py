@@ -8,6 +8,7 @@ from typing import Final
 
 from uphold.config import quantities
 from uphold.config.importing.reports import (
+    NO_SUCH_SETTING,
     NotImportable,
     Outcome,
     Setting,
@@ -18,7 +19,6 @@ from uphold.config.importing.reports import (
     translated,
 )
 from uphold.config.importing.wording import seconds, variable, words_of
-from uphold.config.keys import LIMITS
 from uphold.config.shapes import OWN_VARIABLES
 
 RESTARTING: Final = frozenset(
@@ -66,7 +66,7 @@ def read_setting(setting: Setting, value: str, terms: Terms, source: Source) -> 
         return lost("uphold makes no folders; make it by hand, for the user of the worker")
     if _LIMITS.fullmatch(setting.name):
         return lost(_NO_LIMIT)
-    return lost("uphold has no such setting")
+    return lost(NO_SUCH_SETTING)
 
 
 def environment_of(setting: Setting, value: str) -> dict[str, str]:
@@ -233,16 +233,16 @@ def _nice(setting: Setting, value: str, terms: Terms, _source: Source) -> Outcom
 
 def _memory(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     size = re.fullmatch(r"([0-9]{1,12})([KMGT]?)", value)
-    if size is None or "memory" not in LIMITS.by_name:
-        return lost("write a size into limits.memory" if size is None else _NO_LIMIT)
+    if size is None:
+        return lost("write a size into limits.memory, such as 500MiB")
     terms.setdefault("limits", {})["memory"] = f"{size[1]}{f'{size[2]}iB' if size[2] else 'B'}"
     return translated("limits.memory")
 
 
 def _cpu(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     percent = re.fullmatch(r"([0-9]{1,6})%", value)
-    if percent is None or "cpu" not in LIMITS.by_name:
-        return lost(_NO_LIMIT)
+    if percent is None or not 1 <= int(percent[1]) <= 409600:
+        return lost("write a number of processors into limits.cpu, such as 1.5")
     terms.setdefault("limits", {})["cpu"] = int(percent[1]) / 100
     return translated("limits.cpu")
 
@@ -285,6 +285,8 @@ _LOST: Final = {
     "TasksMax": "limits.processes bounds one worker, where control groups can be made",
     "Slice": "workers are in the group of the supervisor, or in one of their own (containment)",
     "Delegate": "put Delegate=yes into the unit of uphold itself",
+    "Sockets": "uphold opens no sockets for programs; let this one listen by itself",
+    "IgnoreSIGPIPE": "workers start with the default signals",
     "GuessMainPID": "uphold started the program and knows it",
 }
 _HANDLERS: Final[dict[str, Callable[[Setting, str, Terms, Source], Outcome]]] = {
