@@ -218,7 +218,8 @@ class RemoteDriver:
             lost = after.lost - before.lost
             self._note(listening, "worker.beat_gap", lost=lost, after=before.seq, before=after.seq)
         self._judge(listening)
-        self._set_alarm()
+        if listening.judgement.again_at < self._alarm_at:
+            self._set_alarm()  # mostly it is later: whoever is woken too early looks and waits on
         return None
 
     def _judge(self, listening: Listening) -> None:
@@ -247,7 +248,7 @@ class RemoteDriver:
             self._cancel()
             self._cancel = None
         self._alarm_at = at
-        if at is not NEVER and at != NEVER:
+        if at != NEVER:
             self._cancel = self._clock.alarm(Instant(at), self._ring)
 
     def _ring(self) -> None:

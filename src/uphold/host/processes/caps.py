@@ -20,6 +20,16 @@ PERIOD: Final = 100_000
 """Microseconds over which use of the processors is counted; what the kernel itself proposes."""
 LEAST_SHARE: Final = 1_000
 """The kernel takes no smaller part of a period."""
+LIMITS: Final = {
+    "pids": ("processes", "counts processes"),
+    "memory": ("memory", "limits memory"),
+    "cpu": ("cpu", "limits processors"),
+}
+"""What each controller is called among the limits, and what a group with it does."""
+UNKEPT: Final = {
+    "memory": "no control group limits its memory here (limits.memory), so it is watched",
+    "cpu": "no control group limits processors here, so it runs without limits.cpu",
+}
 _FILES: Final = {
     "pids.max": "pids",
     "memory.max": "memory",

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.errors import HostFailure
 from uphold.host.processes.caps import (
+    LIMITS,
+    UNKEPT,
     caps_memory,
     controllers_of,
     is_firm,
@@ -39,15 +41,6 @@ NO_GROUP: Final = "UPH_START_NO_GROUP"
 SLOT_HELD: Final = "UPH_SLOT_HELD"
 _SUFFIX: Final = ".slot"
 """Keeps a worker's name from being that of a file of the kernel's."""
-_LIMITS: Final = {
-    "pids": ("processes", "counts processes"),
-    "memory": ("memory", "limits memory"),
-    "cpu": ("cpu", "limits processors"),
-}
-_UNKEPT: Final = {
-    "memory": "no control group limits its memory here (limits.memory), so it is watched",
-    "cpu": "no control group limits processors here, so it runs without limits.cpu",
-}
 
 
 class Group:
@@ -216,7 +209,7 @@ class Groups:
             if each in kept or self._log is None or (slot, each) in self._unkept:
                 continue
             self._unkept.add((slot, each))
-            self._log.write("WARNING", "limits.unkept", f"{slot}: {_UNKEPT[each]}", worker=slot)
+            self._log.write("WARNING", "limits.unkept", f"{slot}: {UNKEPT[each]}", worker=slot)
 
     def around(self, slot: str, spec: WorkerSpec, pid: int) -> Group | None:
         """Find the group in which a process of a slot lives; never one that is not the slot's."""
@@ -359,7 +352,7 @@ def _as_found(found: Mapping[str, str]) -> Group:
 
 
 def _not_offered(slot: str, controller: str) -> HostFailure:
-    key, does = _LIMITS[controller]
+    key, does = LIMITS[controller]
     return HostFailure(
         f"{slot} asks for limits.{key}, but the supervisor can write no control group that "
         f"{does} here.",
