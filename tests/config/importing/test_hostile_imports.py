@@ -31,6 +31,8 @@ WORDS = {
     ],
 }  # fmt: skip
 COMMON = [
+    "²",
+    "0" * 5000,
     "\n",
     " ",
     "=",
@@ -57,3 +59,25 @@ def test_whatever_a_file_holds_it_is_imported_or_refused(kind, data):
         return
     tables = tomllib.loads(toml_of(imported, source="f"))
     assert len(tables.get("workers", {})) == len(imported.workers)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("supervisord", "[program:a]\ncommand=x\na" + " " * 300_000 + "b\n"),
+        ("supervisord", "[program:a]\ncommand=" + "%(here)s" * 50_000 + "\n"),
+        ("procfile", "web: " + "x " * 200_000 + "\n"),
+        ("process-compose", "processes: {a: {command: '" + "{{" * 200_000 + "'}}\n"),
+        ("process-compose", "processes: {a: {command: '" + "${A:-" * 100_000 + "'}}\n"),
+        ("systemd", "[Service]\nExecStart=/x " + "${A}" * 50_000 + "\n" + "A" * 300_000 + "=1\n"),
+        ("systemd", "[Service]\nExecStart=/x\nRestartSec=" + "1" * 300_000 + "\n"),
+    ],
+    ids=range(7),
+)
+def test_long_lines_cost_in_proportion(kind, text):
+    """They would take minutes, and the test its time limit, if they did not."""
+    try:
+        import_text(kind, text)
+    except NotImportable as refusal:
+        told = str(refusal)
+        assert len(told) < 1000, told[:1000]

@@ -90,6 +90,7 @@ def test_a_setting_becomes_a_key(line, key, value):
         ("LimitCORE=0", "lost", "limit"),
         ("LimitNOFILE=infinity", "lost", "number"),
         ("MemoryMax=half", "lost", "limits.memory"),
+        ("MemoryMax=5K", "lost", "limits.memory"),
         ("CPUQuota=x", "lost", "limits.cpu"),
         ("TasksMax=5", "lost", "limits.processes"),
         ("StandardOutput=file:/x", "lost", "home"),

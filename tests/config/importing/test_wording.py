@@ -10,6 +10,7 @@ from uphold.config.importing.wording import (
     needs_shell,
     seconds,
     variable,
+    whole,
     written,
     written_all,
 )
@@ -78,3 +79,12 @@ def test_what_needs_no_shell_is_split_at_its_blanks(command):
 )
 def test_durations_are_written_as_people_do(amount, text):
     assert seconds(amount) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("5", 5), ("-5", -5), ("", None), ("²", None), ("1.5", None), ("0" * 5000, None)],
+    ids=range(6),
+)
+def test_a_whole_number_is_plain_digits_and_not_endless(text, number):
+    assert whole(text) == number

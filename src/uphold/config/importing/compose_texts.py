@@ -37,7 +37,7 @@ class Texts:
     def unknown(self, value: Any) -> list[str]:
         """Name what stands in a text between `{{` and `}}` and cannot be put in."""
         rest = _TEMPLATE.sub(self._var, as_text(value)) if self.templates else ""
-        return re.findall(r"\{\{.*?\}\}", rest)
+        return re.findall(r"\{\{[^{}]{0,200}\}\}", rest)
 
     def _var(self, match: re.Match[str]) -> str:
         known = self.vars.get(match[1])

@@ -14,7 +14,7 @@ from uphold.config.importing.wording import cleaned
 
 _HEADER: Final = re.compile(r"\[([^\]]+)\]")
 _INLINE: Final = re.compile(r"(?:^|(?<=\s))[;#].*")
-_OPTION: Final = re.compile(r"([^:=\s][^:=]*?)\s*[:=]\s*(.*)", re.DOTALL)
+_OPTION: Final = re.compile(r"[:=]")
 
 
 @dataclass(slots=True)
@@ -53,14 +53,13 @@ def parse_supervisord(source: Source) -> list[Section]:
         if header:
             sections.append(Section(header[1], source.at(number)))
             continue
-        option = _OPTION.fullmatch(line.strip())
-        if option is None or not sections:
+        option = _OPTION.search(line)
+        name = line[: option.start()].strip().lower() if option else ""
+        if option is None or not name or not sections:
             where = "" if sections else " below a [section]"
             raise NotImportable(source.at(number), f"this line is no `key=value`{where}")
-        name = option[1].lower()
-        sections[-1].settings.append(
-            Setting(source.at(number), sections[-1].label, name, option[2])
-        )
+        value = line[option.end() :].strip()
+        sections[-1].settings.append(Setting(source.at(number), sections[-1].label, name, value))
     return sections
 
 

@@ -19,7 +19,7 @@ from uphold.config.importing.reports import (
     lost,
     translated,
 )
-from uphold.config.importing.wording import cleaned, needs_shell, written_all
+from uphold.config.importing.wording import cleaned, needs_shell, whole, written_all
 from uphold.config.shapes import OWN_VARIABLES
 
 KIND: Final = "procfile"
@@ -92,8 +92,8 @@ def _variables(source: Source, defaults: Terms, book: Book) -> int:
         defaults["environment"] = {key: item for key, item in values.items() if key not in own}
     else:
         defaults["env_file"] = source.path(".env")
-    port = values.get("PORT", "")
-    return int(port) if port.isdigit() and len(port) <= 5 else _FIRST_PORT
+    port = whole(values.get("PORT", ""))
+    return port if port is not None and 0 < port <= _HIGHEST_PORT else _FIRST_PORT
 
 
 def _told_without_settings(source: Source, book: Book) -> None:

@@ -17,7 +17,7 @@ from uphold.config.importing.reports import (
     lost,
     translated,
 )
-from uphold.config.importing.wording import MARKS, has_variables, seconds, variable, words_of
+from uphold.config.importing.wording import MARKS, has_variables, seconds, variable, whole, words_of
 from uphold.config.shapes import OWN_VARIABLES
 
 DEFAULTS: Final[Terms] = {
@@ -82,12 +82,12 @@ def boolean(setting: Setting, value: str) -> bool:
 
 def integer(setting: Setting, value: str, low: int = 0, high: int = 10**6) -> int:
     """Read a whole number within sensible bounds."""
-    word = value.strip()
-    if not word.lstrip("-").isdigit() or not low <= int(word[:12]) <= high:
+    number = whole(value.strip())
+    if number is None or not low <= number <= high:
         raise NotImportable(
             setting.at, f"{setting.name} must be a whole number from {low} to {high}"
         )
-    return int(word)
+    return number
 
 
 def processes(setting: Setting, value: str) -> int:
@@ -176,7 +176,8 @@ def _exitcodes(setting: Setting, value: str, terms: Terms, _source: Source) -> O
 
 def _stopsignal(setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     word = value.strip()
-    name = quantities.stop_signal(int(word) if word.isdigit() else word)
+    number = whole(word)
+    name = quantities.stop_signal(word if number is None else number)
     if name is None:
         raise NotImportable(setting.at, "stopsignal must be a signal that can end a process")
     terms.setdefault("stop", {})["signal"] = name

@@ -15,7 +15,7 @@ from uphold.config.importing.reports import (
     translated,
 )
 from uphold.config.importing.systemd_settings import RESTARTING, span
-from uphold.config.importing.wording import seconds
+from uphold.config.importing.wording import seconds, whole
 
 _POLICIES: Final = {
     "no": ("no", ""),
@@ -87,6 +87,7 @@ def _span(setting: Setting | None, default: float) -> float:
 def _whole(setting: Setting | None, default: int) -> int:
     if setting is None:
         return default
-    if not setting.value.isdigit() or len(setting.value) > 6:
+    number = whole(setting.value)
+    if number is None or not 0 <= number <= 10**6:
         raise NotImportable(setting.at, f"{setting.name} must be a whole number")
-    return int(setting.value)
+    return number

@@ -18,7 +18,7 @@ from uphold.config.importing.reports import (
     lost,
     translated,
 )
-from uphold.config.importing.wording import seconds, variable, words_of
+from uphold.config.importing.wording import seconds, variable, whole, words_of
 from uphold.config.shapes import OWN_VARIABLES
 
 RESTARTING: Final = frozenset(
@@ -166,7 +166,8 @@ def _umask(setting: Setting, value: str, terms: Terms, _source: Source) -> Outco
 
 
 def _kill_signal(setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
-    name = quantities.stop_signal(int(value) if value.isdigit() else value)
+    number = whole(value)
+    name = quantities.stop_signal(value if number is None else number)
     if name is None:
         raise NotImportable(setting.at, "KillSignal must be a signal that can end a process")
     terms.setdefault("stop", {})["signal"] = name
@@ -196,8 +197,9 @@ def _kill_mode(_setting: Setting, value: str, _terms: Terms, _source: Source) ->
 def _success(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     codes, rest = [0], []
     for word in value.split():
-        if word in _CODES or (word.isdigit() and int(word[:4]) <= 255):
-            codes.append(_CODES[word] if word in _CODES else int(word))
+        code = _CODES.get(word, whole(word))
+        if code is not None and 0 <= code <= 255:
+            codes.append(code)
         else:
             rest.append(word)
     known = terms.get("success_exit_codes", [])
@@ -218,22 +220,24 @@ def _nofile(setting: Setting, value: str, terms: Terms, _source: Source) -> Outc
     soft = value.partition(":")[0]
     if soft == "infinity":
         return lost("write a number into limits.nofile; the supervisor's own limit is inherited")
-    if not soft.isdigit() or not 3 <= int(soft[:12]) <= 2**30:
+    files = whole(soft)
+    if files is None or not 3 <= files <= 2**30:
         raise NotImportable(setting.at, "LimitNOFILE must be a number from 3 up")
-    terms.setdefault("limits", {})["nofile"] = int(soft)
+    terms.setdefault("limits", {})["nofile"] = files
     return translated("limits.nofile")
 
 
 def _nice(setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
-    if not re.fullmatch(r"[-+]?[0-9]{1,2}", value) or not -20 <= int(value) <= 19:
+    nice = whole(value.removeprefix("+"))
+    if nice is None or not -20 <= nice <= 19:
         raise NotImportable(setting.at, "Nice must be a number from -20 to 19")
-    terms.setdefault("limits", {})["nice"] = int(value)
+    terms.setdefault("limits", {})["nice"] = nice
     return translated("limits.nice")
 
 
 def _memory(_setting: Setting, value: str, terms: Terms, _source: Source) -> Outcome:
     size = re.fullmatch(r"([0-9]{1,12})([KMGT]?)", value)
-    if size is None:
+    if size is None or not 2**20 <= int(size[1]) * 1024 ** " KMGT".index(size[2] or " ") <= 2**50:
         return lost("write a size into limits.memory, such as 500MiB")
     terms.setdefault("limits", {})["memory"] = f"{size[1]}{f'{size[2]}iB' if size[2] else 'B'}"
     return translated("limits.memory")

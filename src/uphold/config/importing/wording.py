@@ -10,6 +10,8 @@ import re
 import shlex
 from typing import Any, Final
 
+from uphold.config.splitting import split
+
 _OPEN, _CLOSE = "\ue000", "\ue001"
 MARKS: Final = _OPEN + _CLOSE
 _MARK: Final = re.compile(f"{_OPEN}([A-Za-z_][A-Za-z0-9_]*)(:[^{_OPEN}{_CLOSE}]*)?{_CLOSE}")
@@ -69,12 +71,17 @@ def needs_shell(command: str) -> bool:
 
 def words_of(command: str) -> list[str]:
     """Split a line into words; ValueError says what is not closed."""
-    return shlex.split(command)
+    return list(split(command))
 
 
 def shell_line(words: list[str]) -> str:
     """Write words as a line that a shell splits into the same words."""
     return " ".join(shlex.quote(word) for word in words)
+
+
+def whole(text: str) -> int | None:
+    """Read a whole number of plain digits; None for anything else, also for endless ones."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,12}", text) else None
 
 
 def seconds(amount: float) -> str:
