@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import tomllib
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from uphold.config.importing.emitting import toml_of
 from uphold.config.importing.reports import Draft, Import, Line, Verdict
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)))
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+PATIENT = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+"""How long a busy machine takes to make an example says nothing about the code."""
 VALUES = st.recursive(
     TEXT | st.booleans() | st.integers(-(10**9), 10**9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
@@ -25,12 +27,14 @@ def imported(terms=None, report=(), **more):
     )
 
 
+@PATIENT
 @given(st.dictionaries(TEXT, VALUES, max_size=4))
 def test_whatever_is_written_is_read_as_it_was(terms):
     text = toml_of(imported(terms), source="f")
     assert tomllib.loads(text)["workers"]["web"] == terms
 
 
+@PATIENT
 @given(TEXT, TEXT, TEXT)
 def test_no_remark_can_become_a_setting(source, setting, how):
     lines = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from config.importing.readers import READERS, import_text
@@ -50,6 +50,7 @@ COMMON = [
 
 
 @pytest.mark.parametrize("kind", READERS)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_a_file_holds_it_is_imported_or_refused(kind, data):
     text = "".join(data.draw(st.lists(st.sampled_from(WORDS[kind] + COMMON), max_size=25)))
