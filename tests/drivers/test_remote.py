@@ -176,11 +176,13 @@ def test_heartbeats_may_come_from_a_file(tmp_path):
         await until(post, lambda: "Recovered" in post.kinds())
         file.write_text("{")
         await until(post, lambda: post.driver.state("probe").info["refused"])
-        await until(post, lambda: post.facts[-1].TYPE == "worker.degraded")
+        await post.clock.advance(450)
+        assert "Sickened" in post.kinds()
         write(file, post.clock, seq=2, error="no paper")
         await until(post, lambda: "no paper" in post.facts[-1].why)
 
-    play(scene, file=str(file), stale_after=20.0)
+    # Long enough for a thread that is late on a busy machine: time passes while it is waited for.
+    play(scene, file=str(file), stale_after=200.0)
 
 
 def test_a_file_that_is_old_already_speaks_of_the_past(tmp_path):

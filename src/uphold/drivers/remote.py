@@ -106,8 +106,8 @@ class RemoteDriver:
                 )
                 listening.read = None
                 self._judge(listening)
+                self._mind(listening)
                 self._look_again(listening)
-        self._set_alarm()
 
     def remove(self, name: str) -> None:
         """Forget a worker."""
@@ -195,8 +195,9 @@ class RemoteDriver:
         now = self._clock.now().mono
         status = RemoteStatus(since=now)
         rule = launch.spec.heartbeat or Heartbeat()
-        self._heard[launch.slot] = Listening(launch, status, judge(status, rule, now))
-        self._set_alarm()
+        listening = Listening(launch, status, judge(status, rule, now))
+        self._heard[launch.slot] = listening
+        self._mind(listening)
         return self._identity(launch.nonce)
 
     def _identity(self, nonce: str) -> Identity:
@@ -218,8 +219,7 @@ class RemoteDriver:
             lost = after.lost - before.lost
             self._note(listening, "worker.beat_gap", lost=lost, after=before.seq, before=after.seq)
         self._judge(listening)
-        if listening.judgement.again_at < self._alarm_at:
-            self._set_alarm()  # mostly it is later: whoever is woken too early looks and waits on
+        self._mind(listening)
         return None
 
     def _judge(self, listening: Listening) -> None:
@@ -238,6 +238,11 @@ class RemoteDriver:
             self._facts.tell(
                 Sickened(slot=slot, generation=generation, health=now.health, why=now.why)
             )
+
+    def _mind(self, listening: Listening) -> None:
+        """Be woken in time for this one; too early is no harm, so mostly nothing is to be done."""
+        if listening.judgement.again_at < self._alarm_at:
+            self._set_alarm()
 
     def _set_alarm(self) -> None:
         """Be woken when somebody's silence counts; one alarm for all."""
