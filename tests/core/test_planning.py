@@ -445,6 +445,21 @@ def test_a_reset_counts_although_a_restart_was_ordered_with_it():
     assert scenario.status("web").restarts == 0
 
 
+def test_a_reset_counts_although_a_stop_was_ordered_with_it():
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    scenario.orders(orders.DisableWorkers(names=WEB)).orders(orders.ResetWorkers(names=WEB))
+    scenario.expects(pardon("web")).expects(stop("web"))
+    assert scenario.status("web").restarts == 0
+
+
+def test_a_reset_counts_while_a_stop_is_under_way():
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    scenario.orders(orders.DisableWorkers(names=WEB)).expects(stop("web"))
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web"))
+    assert scenario.status("web").restarts == 0
+    assert scenario.status("web").state is State.STOPPING
+
+
 # Waiting
 
 

@@ -93,7 +93,7 @@ class Reference:
         ended = each["state"] in ("backoff", "exited", "failed", "waiting")
         if verb in ("start", "resume", "enable", "approve") and ended:
             each["again"] = True
-        if verb == "reset" and (ended or each["state"] == "running"):
+        if verb == "reset" and (ended or each["state"] in ("running", "stopping")):
             each["pardon"] = each["state"] != "exited"
 
     def declare(self, specs):
@@ -179,6 +179,8 @@ class Reference:
         here = slot in self.declared(name)
         each = self.slots.setdefault(slot, dict(FRESH))
         before = dict(each)
+        if each["pardon"] and each["state"] in ("running", "stopping"):
+            each.update(pardon=False, failures=0, restarts=0)
         if each["state"] == "stopping":
             if self._due(slot) <= self.now:
                 self._rest(each)

@@ -139,7 +139,9 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
         case events.Rested():
             return _rested(fact.why)
         case events.Pardoned():
-            calm: Changes = {"failures": 0, "restarts": 0, "hopeless": False, "error": None}
+            # What goes wrong with a stop under way is not forgiven by forgetting it.
+            error = status.error if status.state is State.STOPPING else None
+            calm: Changes = {"failures": 0, "restarts": 0, "hopeless": False, "error": error}
             ended = status.state in (State.FAILED, State.BACKOFF)
             return calm | _rested("reset") if ended else calm
         case events.Amended():

@@ -129,15 +129,24 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
         case State.RUNNING:
             return _plan_running(entry, status, spec) or _plan_next_run(entry, status, situation)
         case State.STOPPING:
-            return _escalate(status, situation)
+            return _pardon(entry, status) or _escalate(status, situation)
         case _:
             assert_never(status.state)
 
 
+def _pardon(entry: Entry | None, status: SlotStatus) -> Verdict:
+    """Forgive failures of a live slot that somebody reset, whatever else is to become of it."""
+    if entry is None or entry.override.pardon <= status.seen:
+        return None
+    if not status.failures and not status.restarts:
+        return None
+    return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+
+
 def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
     waiting = status.state is State.WAITING
-    if waiting and entry.override.pardon > status.seen and (status.failures or status.restarts):
-        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if waiting and (pardon := _pardon(entry, status)) is not None:
+        return pardon
     # What waits in the middle of a series of failures is forgiven them only when asked for.
     asked = _asked_again(entry, status) is not None
     if entry.spec.schedule is not None and not asked:
@@ -251,8 +260,8 @@ def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdi
 
 def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict:
     # A reset comes first: once the run is being ended, there is nothing left that it is about.
-    if entry.override.pardon > status.seen and (status.failures or status.restarts):
-        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if (pardon := _pardon(entry, status)) is not None:
+        return pardon
     if entry.override.nudge > status.started_seen:
         return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
     if status.finding is not None and status.finding.code:
@@ -285,9 +294,12 @@ def _plan_unwanted(
                 else Rest(slot=status.slot, why=why)
             )
         case State.STARTING | State.RUNNING:
-            return _stop_in_order(status, entry, situation, declared=declared)
+            # A reset comes first: once the stop has begun, it would be about nothing.
+            return _pardon(entry, status) or _stop_in_order(
+                status, entry, situation, declared=declared
+            )
         case State.STOPPING:
-            return _escalate(status, situation)
+            return _pardon(entry, status) or _escalate(status, situation)
         case _:
             assert_never(status.state)
 
