@@ -52,6 +52,7 @@ def test_a_worker_gets_only_the_listed_descriptors_and_variables(site):
     assert seen["fds"] == [0, 1, 2, 3]
     expected = {"PATH", "HOME", "SITE_TOKEN", "UPHOLD_WORKER", "UPHOLD_SLOT", "UPHOLD_NONCE"}
     allowed = expected | {
+        "NOTIFY_SOCKET",
         "USER",
         "LOGNAME",
         "SHELL",

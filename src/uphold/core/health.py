@@ -24,7 +24,11 @@ _BY_STATE: Final = {
     State.FAILED: Health.UNHEALTHY,
 }
 
-_SICK: Final = (Health.DEGRADED, Health.UNHEALTHY)
+_SICK: Final = {
+    Health.DEGRADED: "UPH_WORKER_DEGRADED",
+    Health.UNHEALTHY: "UPH_WORKER_UNHEALTHY",
+}
+"""How badly a live worker may do, and the code that says so."""
 
 
 def slot_health(status: SlotStatus) -> Health:
@@ -46,7 +50,7 @@ def trouble(status: SlotStatus) -> Fault | None:
         return status.error
     if found.health not in _SICK:
         return None
-    return Fault(code=found.code or f"UPH_WORKER_{found.health.upper()}", message=found.why)
+    return Fault(code=found.code or _SICK[found.health], message=found.why)
 
 
 def condition(status: SlotStatus) -> Condition:
