@@ -193,7 +193,7 @@ async def _serve_owned(
         manager = ServiceManager(launch.environ if launch.foreground else {}, owner.pid)
         service = stack.enter_context(closing(Service(supervisor, manager)))
         pulse = Pulse(home.path, supervisor, about, launch.selector)
-        stack.callback(pulse.close)
+        stack.push_async_callback(pulse.close)
         news = supervisor.subscribe()
         stories = asyncio.create_task(
             tell_stories(supervisor, news, (pulse.hear, service.hear), book, clock), name="log"
