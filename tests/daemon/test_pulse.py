@@ -53,7 +53,17 @@ def test_each_heartbeat_is_written_to_a_file_that_can_be_watched_in_turn(tmp_pat
         assert found.beat == Beat(
             status="healthy", summary=told["summary"], seq=17, at=1_800_000_000.0
         )
-        pulse.close()
+        await pulse.close()
+
+    on_stage(scene)
+
+
+def test_what_is_being_written_is_finished_before_the_end(tmp_path):
+    async def scene(stage):
+        pulse = Pulse(tmp_path, stage.supervisor, lambda: ABOUT, None)
+        pulse.hear(beat())
+        await pulse.close()
+        assert [path.name for path in tmp_path.iterdir()] == ["heartbeat.json"]
 
     on_stage(scene)
 
@@ -65,7 +75,7 @@ def test_a_home_that_takes_no_file_does_not_matter(tmp_path):
         pulse.hear(beat())
         await eventually(lambda: not pulse._tasks)
         pulse.begin()
-        pulse.close()
+        await pulse.close()
 
     on_stage(scene)
 
@@ -84,7 +94,7 @@ def test_a_blocked_turn_is_an_event_from_the_moment_on_that_we_are_up(tmp_path):
                 break
         assert recorded.event.payload == {"seconds": 1.235}
         assert recorded.event.severity == "warning"
-        pulse.close()
+        await pulse.close()
         assert selector.blocked is None
 
     on_stage(scene)

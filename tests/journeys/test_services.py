@@ -77,6 +77,17 @@ def test_a_service_manager_is_told_of_readiness_life_reload_and_end(site, short,
         manager.socket.close()
 
 
+def test_a_supervisor_in_the_background_does_not_speak_for_whoever_started_it(site, short):
+    site.workers(web="exec sleep 1000")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"{short}/n")
+        manager.setblocking(False)
+        assert site.run("start", env={"NOTIFY_SOCKET": f"{short}/n"}).code == 0
+        site.ok("stop")
+        with pytest.raises(BlockingIOError):
+            manager.recv(4096)
+
+
 @pytest.mark.accepts("S05")
 def test_a_worker_keeps_its_socket_over_the_death_of_its_supervisor(site):
     site.workers(web="exec sleep 1000")

@@ -42,6 +42,7 @@ def _serve(home: object, flags: dict[str, str]) -> int:
         birthright=birth(),
         environ=dict(os.environ),
         forgive="forgive" in flags,
+        foreground="foreground" in flags,
         selector=selector,
     )
     # A thread that computes hands the interpreter back soon: the loop must not wait for it.
@@ -49,7 +50,7 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     gc.collect()
     gc.freeze()  # what was imported stays: no collection needs to look at it again
     # Only where somebody starts us again: nobody is helped by a supervisor that is gone for good.
-    guard = LoopGuard(selector) if "foreground" in flags else None
+    guard = LoopGuard(selector) if launch.foreground else None
     try:
         with asyncio.Runner(loop_factory=lambda: new_loop(selector)) as runner:
             return runner.run(serve(launch))

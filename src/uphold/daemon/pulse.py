@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core.events import Note
 from uphold.core.times import utc_text
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from uphold.core.events import Recorded
     from uphold.engine.supervisor import Supervisor
     from uphold.host.looping import WatchedSelector
+
+
+_FAREWELL: Final = 2.0
 
 
 class Pulse:
@@ -51,12 +54,12 @@ class Pulse:
         if isinstance(event, Note) and event.type == "supervisor.heartbeat":
             self._task(self._write(encode(self._content(recorded)) + b"\n"))
 
-    def close(self) -> None:
-        """Tell of nothing more."""
+    async def close(self) -> None:
+        """Tell of nothing more; what is being written is finished, so that no half is left."""
         if self._selector is not None:
             self._selector.blocked = None
-        for task in self._tasks:
-            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_FAREWELL)
 
     def _content(self, recorded: Recorded) -> dict[str, object]:
         about = self._about()

@@ -81,6 +81,8 @@ class Launch:
     environ: dict[str, str]
     forgive: bool = False
     """Whoever restarts everything wants failed workers to be tried again."""
+    foreground: bool = False
+    """Whoever started us waits for us, and may want to hear how we do."""
     selector: WatchedSelector | None = None
     """What the loop waits with; it knows when the loop was held up."""
 
@@ -187,10 +189,11 @@ async def _serve_owned(
         about = partial(_about, launch, owner, name, supervisor, redactors)
         mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
         stack.callback(mirror.close)
-        manager = ServiceManager(launch.environ, owner.pid)
+        # In the background we may have been started by a service that is not us.
+        manager = ServiceManager(launch.environ if launch.foreground else {}, owner.pid)
         service = stack.enter_context(closing(Service(supervisor, manager)))
         pulse = Pulse(home.path, supervisor, about, launch.selector)
-        stack.callback(pulse.close)
+        stack.push_async_callback(pulse.close)
         news = supervisor.subscribe()
         stories = asyncio.create_task(
             tell_stories(supervisor, news, (pulse.hear, service.hear), book, clock), name="log"

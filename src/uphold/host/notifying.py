@@ -289,9 +289,9 @@ def _inode(path: Path) -> tuple[int, int]:
 def _point(link: Path, path: Path) -> None:
     """Let the home say where its socket is; a home that cannot be written to goes without."""
     with suppress(OSError):
+        temporary = link.with_suffix(".tmp")
+        temporary.unlink(missing_ok=True)  # of a supervisor that was killed at this very point
         if link.is_symlink() and link.readlink() == path:
             return
-        temporary = link.with_suffix(".tmp")
-        temporary.unlink(missing_ok=True)
         temporary.symlink_to(path)
         temporary.rename(link)
