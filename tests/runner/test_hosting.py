@@ -114,11 +114,11 @@ def test_a_run_that_raises_tells_what_and_where_and_is_torn_down(nursery: Nurser
     line = (nursery.folder / "app.py").read_text().splitlines().index(
         "    async def run(self, stopping): raise KeyError('gone')"
     ) + 1
-    message = f"run() of app:Job failed: KeyError: 'gone' (app.py:{line})."
+    message = f"run() of app:Job failed: KeyError: 'gone' (app.py:{line})"
     assert (code, "torn down" in out) == (1, True)
     assert nursery.errors == [{"code": "UPH_PYTHON_RUN", "message": message}]
     assert "Traceback" in err
-    assert err.splitlines()[-1] == f"uphold: {message} [UPH_PYTHON_RUN]"
+    assert err.splitlines()[-1] == f"uphold: {message}. [UPH_PYTHON_RUN]"
 
 
 @pytest.mark.accepts("D-21")

@@ -152,4 +152,4 @@ class Host:
 
 def _tell(line: Line, code: str, message: str) -> None:
     sys.stderr.write(f"uphold: {message} [{code}]\n")
-    line.fail(code, message)
+    line.fail(code, message.removesuffix("."))  # the supervisor puts it into a sentence of its own
