@@ -75,12 +75,13 @@ def test_stopping_can_be_awaited_by_many_and_asked(nursery: Nursery):
     run = (
         "async def run(self, stopping):\n"
         "        print(stopping(), stopping.is_set(), await stopping.wait(0))\n"
+        "        uphold.beat(status='busy')\n"
         "        async def one(): return await stopping\n"
         "        print(await asyncio.gather(one(), one()), stopping(), uphold.stop_requested())\n"
     )
     nursery.write(job(run=run))
     child = nursery.host()
-    nursery.until_said("READY=1")
+    nursery.until(lambda: any(beat["status"] == "busy" for beat in nursery.beats))
     _, out, _ = nursery.stop(child)
     assert out.splitlines()[1:3] == ["False False False", "[True, True] True True"]
 
