@@ -46,3 +46,14 @@ def test_init_replaces_nothing_unless_told(uphold, home):
     assert file.read_text() == before
     assert uphold("init", "--force", "--json").json["file"] == str(file)
     assert file.read_text() != before
+
+
+@pytest.mark.accepts("D-15")
+def test_who_is_left_out_by_a_condition_is_named(uphold, home):
+    file = home.parent / "uphold.toml"
+    file.write_text(
+        "[workers.api]\ncommand = 'true'\n[workers.chat]\ncommand = 'true'\nwhen = ''\n"
+    )
+    assert uphold("check").out.endswith("is fine: 1 worker; left out by 'when': chat.\n")
+    shown = uphold("check", "--json").json
+    assert (shown["workers"], shown["left_out"]) == (["api"], ["chat"])

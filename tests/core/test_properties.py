@@ -106,7 +106,9 @@ def _starts_only_what_may_start(before: Scenario, decided: Plan) -> None:
         assert unmet(entry, declaration, observed) is None
         assert not is_alive(status)
         if status.state is State.BACKOFF and due(status, entry.spec) > decided.at:
-            asked = max(entry.override.kick, entry.override.nudge) > status.seen
+            # A restart is asked for until a start has seen it: the run may end in between.
+            nudged = entry.override.nudge > status.started_seen
+            asked = nudged or entry.override.kick > status.seen
             assert asked or begins_anew(status, entry.spec)
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,12 +24,16 @@ class Nursery:
         self.folder = folder
         self.said: list[str] = []
         """Every line of every message, in order."""
+        self._heard: list[str] = []
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         # The folder of a test may be too deep for the name of a socket.
         self._address = f"@uphold-test-{os.getpid()}-{id(self)}"
         self._socket.bind("\0" + self._address[1:])
-        self._socket.settimeout(0.05)
         self._born: list[subprocess.Popen[str]] = []
+        self._marks = 0
+        # All the time: the kernel keeps only ten messages for those who do not listen.
+        self._ear = threading.Thread(target=self._listen, daemon=True)
+        self._ear.start()
 
     def write(self, text: str, name: str = "app.py") -> None:
         path = self.folder / name
@@ -62,12 +67,20 @@ class Nursery:
         return self.end(child)
 
     def hear(self) -> None:
-        """Take in what has been said."""
-        while True:
-            try:
-                self.said += self._socket.recv(1 << 20).decode().split("\n")
-            except TimeoutError:
-                return
+        """See that what has been said until now is in `said`: it comes before a mark of ours."""
+        self._marks += 1
+        mark = f"MARK={self._marks}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mouth:
+            mouth.sendto(mark.encode(), "\0" + self._address[1:])
+        deadline = time.monotonic() + DEADLINE
+        while mark not in self._heard:
+            assert time.monotonic() < deadline, "the ear is deaf"
+            time.sleep(0.01)
+        self.said = [line for line in self._heard if not line.startswith("MARK=")]
+
+    def _listen(self) -> None:
+        while (data := self._socket.recv(1 << 20)) != b"END":
+            self._heard += data.decode().split("\n")
 
     def until(self, check: Callable[[], Any], what: str = "") -> Any:
         deadline = time.monotonic() + DEADLINE
@@ -94,4 +107,7 @@ class Nursery:
             if child.poll() is None:
                 child.kill()
             child.communicate()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mouth:
+            mouth.sendto(b"END", "\0" + self._address[1:])
+        self._ear.join()
         self._socket.close()

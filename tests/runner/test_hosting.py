@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
+from contextlib import suppress
 
 import pytest
 
@@ -36,7 +39,7 @@ def job(**parts: str) -> str:
 @pytest.mark.accepts("D-14", "D-24")
 def test_a_worker_is_set_up_runs_is_asked_to_stop_and_torn_down(nursery: Nursery):
     nursery.write(JOB)
-    child = nursery.host(UPHOLD_HEALTH_EVERY="0.05")
+    child = nursery.host(UPHOLD_HEALTH_EVERY="0.2")
     nursery.until(lambda: any(beat["progress"] for beat in nursery.beats), "progress")
     code, out, err = nursery.stop(child)
     assert (code, out.splitlines(), err) == (0, ["set up", "asked to stop", "torn down"], "")
@@ -48,10 +51,11 @@ def test_a_worker_is_set_up_runs_is_asked_to_stop_and_torn_down(nursery: Nursery
 @pytest.mark.accepts("D-16", "B-78")
 def test_health_is_reported_again_and_again_with_rising_numbers(nursery: Nursery):
     nursery.write(JOB)
-    nursery.host(UPHOLD_HEALTH_EVERY="0.05")
+    nursery.host(UPHOLD_HEALTH_EVERY="0.2")
     nursery.until(lambda: len(nursery.beats) >= 4)
     numbers = [beat["seq"] for beat in nursery.beats]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] == 1
     assert nursery.beats[-1]["progress"] >= nursery.beats[0]["progress"]
     assert nursery.beats[-1]["summary"].startswith("did ")
     assert "WATCHDOG=1" in nursery.said
@@ -71,12 +75,13 @@ def test_stopping_can_be_awaited_by_many_and_asked(nursery: Nursery):
     run = (
         "async def run(self, stopping):\n"
         "        print(stopping(), stopping.is_set(), await stopping.wait(0))\n"
+        "        uphold.beat(status='busy')\n"
         "        async def one(): return await stopping\n"
         "        print(await asyncio.gather(one(), one()), stopping(), uphold.stop_requested())\n"
     )
     nursery.write(job(run=run))
     child = nursery.host()
-    nursery.until_said("READY=1")
+    nursery.until(lambda: any(beat["status"] == "busy" for beat in nursery.beats))
     _, out, _ = nursery.stop(child)
     assert out.splitlines()[1:3] == ["False False False", "[True, True] True True"]
 
@@ -84,7 +89,7 @@ def test_stopping_can_be_awaited_by_many_and_asked(nursery: Nursery):
 @pytest.mark.accepts("D-24", "B-78")
 def test_a_worker_that_blocks_runs_in_a_thread_its_heart_beats_and_it_wakes_up(nursery: Nursery):
     nursery.write(job(run="def run(self, stopping): print(stopping.wait(3600), stopping())"))
-    child = nursery.host(UPHOLD_HEALTH_EVERY="0.05")
+    child = nursery.host(UPHOLD_HEALTH_EVERY="0.2")
     nursery.until(lambda: len(nursery.beats) >= 3)
     code, out, _ = nursery.stop(child)
     assert (code, out.splitlines()[1:]) == (0, ["True True", "torn down"])
@@ -114,11 +119,11 @@ def test_a_run_that_raises_tells_what_and_where_and_is_torn_down(nursery: Nurser
     line = (nursery.folder / "app.py").read_text().splitlines().index(
         "    async def run(self, stopping): raise KeyError('gone')"
     ) + 1
-    message = f"run() of app:Job failed: KeyError: 'gone' (app.py:{line})."
+    message = f"run() of app:Job failed: KeyError: 'gone' (app.py:{line})"
     assert (code, "torn down" in out) == (1, True)
     assert nursery.errors == [{"code": "UPH_PYTHON_RUN", "message": message}]
     assert "Traceback" in err
-    assert err.splitlines()[-1] == f"uphold: {message} [UPH_PYTHON_RUN]"
+    assert err.splitlines()[-1] == f"uphold: {message}. [UPH_PYTHON_RUN]"
 
 
 @pytest.mark.accepts("D-21")
@@ -185,7 +190,7 @@ def test_a_health_that_fails_is_bad_health_until_it_answers_again(nursery: Nurse
         "        return uphold.Health()\n"
     )
     nursery.write(job(health=health))
-    child = nursery.host(UPHOLD_HEALTH_EVERY="0.05")
+    child = nursery.host(UPHOLD_HEALTH_EVERY="0.2")
     nursery.until(lambda: len(nursery.beats) >= 3)
     first = nursery.beats[0]
     assert first["status"] == "error"
@@ -233,7 +238,7 @@ def test_the_watchdog_is_petted_twice_in_its_time(nursery: Nursery):
 def test_health_goes_to_the_heartbeat_file_too(nursery: Nursery):
     nursery.write(JOB)
     path = nursery.folder / "beat.json"
-    child = nursery.host(UPHOLD_BEAT_FILE=str(path), UPHOLD_HEALTH_EVERY="0.05")
+    child = nursery.host(UPHOLD_BEAT_FILE=str(path), UPHOLD_HEALTH_EVERY="0.2")
     nursery.until(lambda: path.exists() and json.loads(path.read_text())["progress"])
     told = json.loads(path.read_text())
     assert (told["pid"], told["status"], told["error"]) == (child.pid, "healthy", None)
@@ -254,3 +259,24 @@ def test_a_worker_that_is_aborted_says_where_it_was(nursery: Nursery):
     code, _, err = nursery.end(child)
     assert code == -signal.SIGABRT
     assert "app.py" in err
+
+
+def test_what_a_busy_supervisor_could_not_take_is_said_again(nursery: Nursery):
+    """The kernel keeps ten messages or so; a rush of starts is more than that."""
+    nursery.write(JOB)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        address = f"@uphold-busy-{os.getpid()}"
+        ear.bind("\0" + address[1:])
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as others:
+            others.setblocking(False)
+            with suppress(BlockingIOError):
+                while True:
+                    others.sendto(b"STATUS=others", "\0" + address[1:])
+        child = nursery.host(NOTIFY_SOCKET=address, UPHOLD_BEAT_FILE="beat.json")
+        nursery.until((nursery.folder / "beat.json").exists, "it is up, and could not say so")
+        ear.settimeout(60)
+        said = b""
+        while b"UPHOLD_BEAT" not in said:
+            said += ear.recv(1 << 16) + b";"
+        assert nursery.stop(child)[0] == 0
+    assert b";READY=1;" in said

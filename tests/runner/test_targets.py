@@ -20,7 +20,7 @@ class Shell:
 """
 
 WRONG = {
-    "no module": ("gone:Job", "", ["no module 'gone'", "working_dir first"]),
+    "no module": ("gone:Job", "", ["no module 'gone'", "looked for in /"]),
     "no module in a package": ("pack.gone:Job", "", ["no module 'pack.gone'"]),
     "not a package": ("app.gone:Job", WHOLE, ["no module 'app.gone'", "not a package"]),
     "a missing import": ("app:Job", "import os\nimport nobody\n", ["no module 'nobody'", "(app.py:2)"]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import io
 import os
+import signal
 import sys
 
 from uphold.runner.sparing import import_asyncio
@@ -31,7 +32,11 @@ def main(words: list[str]) -> int:
     if worker is None:
         return hosting.NOT_SET_UP
     host = hosting.Host(worker, name=target, line=LINE, every=_every())
-    return asyncio.run(host.serve())
+    try:
+        return asyncio.run(host.serve())
+    finally:
+        for number in hosting.STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)  # it is ending, with a code of its own
 
 
 def _settle(target: str) -> None:

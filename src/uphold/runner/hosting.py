@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from inspect import isawaitable
 from typing import Any
 
@@ -17,6 +18,7 @@ from uphold.sdk.healths import Health
 from uphold.sdk.telling import Line
 from uphold.sdk.workers import Worker, is_async
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DONE = 0
 FAILED = 1
 NOT_SET_UP = 78
@@ -26,7 +28,7 @@ SETUP_FAILED = "UPH_PYTHON_SETUP"
 RUN_FAILED = "UPH_PYTHON_RUN"
 TEARDOWN_FAILED = "UPH_PYTHON_TEARDOWN"
 _SOON = 1.0
-"""How long to wait, in seconds, before readiness is said again to a supervisor that was busy."""
+"""How long to wait, in seconds, before it is said again to a supervisor that was busy."""
 
 
 def make(target: str, line: Line) -> Worker | None:
@@ -57,9 +59,7 @@ class Host:
 
     async def serve(self) -> int:
         """Live that life; the answer is the exit code."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
+        self._listen(asyncio.get_running_loop())
         asking.hand_over(self._stopping.blocking)
         begun = await self._set_up()
         if begun is not None:
@@ -69,6 +69,20 @@ class Host:
         tidied = await self._attempt(TEARDOWN_FAILED, self._worker.teardown)
         beating.cancel()
         return DONE if ended and tidied else FAILED
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take requests to stop, from now until the very end of the process.
+
+        Not by the loop: it would give the signals back when it closes, and a second request
+        that comes then would end the process by force.
+        """
+
+        def asked(_: int, __: object) -> None:
+            with suppress(RuntimeError):  # the loop has closed: it is ending anyway
+                loop.call_soon_threadsafe(self._stop)
+
+        for number in STOP_SIGNALS:
+            signal.signal(number, asked)
 
     def _stop(self) -> None:
         """Ask the worker to stop, once: who asks again will have to wait, or to kill."""
@@ -132,8 +146,8 @@ class Host:
             is_told = is_told or self._stopping.is_set() or self._line.say("READY=1")
             health = self._look()
             progress = self._line.progress if health.progress is None else health.progress
-            self._line.beat(health.status, progress, health.summary, health.error)
-            await asyncio.sleep(self._every if is_told else min(self._every, _SOON))
+            beaten = self._line.beat(health.status, progress, health.summary, health.error)
+            await asyncio.sleep(self._every if is_told and beaten else min(self._every, _SOON))
 
     def _look(self) -> Health:
         """Ask the worker how it does; failing to answer is an answer."""
@@ -152,4 +166,4 @@ class Host:
 
 def _tell(line: Line, code: str, message: str) -> None:
     sys.stderr.write(f"uphold: {message} [{code}]\n")
-    line.fail(code, message)
+    line.fail(code, message.removesuffix("."))  # the supervisor puts it into a sentence of its own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import Any
@@ -52,9 +53,11 @@ def _not_there(name: str, cause: ModuleNotFoundError) -> str:
     if place is not None:
         return f"the module {name} cannot be imported: there is no module {missing!r} ({place})."
     if missing == name or name.startswith(f"{missing}."):
+        more = str(cause).partition(";")[2]  # such as: 'app' is not a package
+        here = os.getcwd()  # noqa: PTH109 - text is enough
         return (
-            f"there is no module {missing!r} for the target's {name}: {cause}. Looked in the "
-            "worker's working_dir first, then where Python keeps its modules."
+            f"there is no module {missing!r}{more and ','}{more}; it was looked for in {here} "
+            "and where Python keeps its modules."
         )
     return f"the module {name} cannot be imported: {cause}."
 

@@ -49,15 +49,18 @@ class Line:
 
     def beat(
         self, status: str, progress: float | None, summary: str | None, error: str | None
-    ) -> None:
-        """Send and write one heartbeat; what is no news is left out if one went just before."""
+    ) -> bool:
+        """Send and write one heartbeat; what is no news is left out if one went just before.
+
+        False if it could not be sent, and should be tried again.
+        """
         error = None if error is None else one_line(error, ERROR)
         with self._lock:
             self.progress = progress
             now = time.monotonic()  # noqa: TID251 - this part imports nothing of uphold.host
             if (status, error) == self._last and now - self._last_at < _BETWEEN:
-                return
-            self._last, self._last_at = (status, error), now
+                return True
+            self._last_at = now
             self._seq += 1
             told: dict[str, object] = {
                 "status": status,
@@ -65,8 +68,10 @@ class Line:
                 "error": error,
                 "seq": self._seq,
             }
-            self._send_beat(told, summary)
+            is_sent = self._send_beat(told, summary)
+            self._last = (status, error) if is_sent else None
             _write_beat(told)
+        return is_sent
 
     def fail(self, code: str, message: str) -> None:
         """Say why this worker ends, or does not begin."""
@@ -76,14 +81,14 @@ class Line:
                 return
             time.sleep(_BETWEEN)
 
-    def _send_beat(self, told: dict[str, object], summary: str | None) -> None:
+    def _send_beat(self, told: dict[str, object], summary: str | None) -> bool:
         lines = ["WATCHDOG=1"]
         if summary is not None:
             summary = one_line(summary, SUMMARY)
             told = {**told, "summary": summary}
             lines.append(f"STATUS={summary}")
         lines.append(f"UPHOLD_BEAT={json.dumps(told, ensure_ascii=False)}")
-        self.say(*lines)
+        return self.say(*lines)
 
 
 LINE = Line()
