@@ -12,6 +12,7 @@ from core.stories import STORIES, lived
 from uphold.core import events, orders
 from uphold.core.absorbing import Illegal, Observed, absorb
 from uphold.core.actions import Appoint, Pardon, Skip, Start, Stop, Wait
+from uphold.core.changes import preview
 from uphold.core.explaining import explain, why
 from uphold.core.outcomes import Accepted, Pending, outcome
 from uphold.core.schedules import next_after, next_run_at
@@ -336,6 +337,31 @@ def test_another_command_waits_for_the_next_run():
     (action,) = scenario.at(120).acts().actions
     assert isinstance(action, Start)
     assert action.spec.command == ("other",)
+
+
+def test_a_run_is_not_cut_off_by_an_edit():
+    scenario = Scenario(job)
+    settled(scenario)
+    settled(scenario.at(60))
+    scenario.rises("job")
+    settled(scenario)
+    other = replace(job, command=("other",), umask=0o22)
+    wish = orders.Declare(specs=(other,))
+    (change,) = preview(scenario.declaration.workers, (other,))
+    assert (change.action, change.reason) == ("update", "with its next run: command, umask")
+    scenario.at(70).orders(wish)
+    assert settled(scenario) == []
+    assert done(scenario, wish).ok
+    assert settled(scenario.at(100).exits("job")) == ["Wait"]
+    (action,) = scenario.at(120).acts().actions
+    assert action.spec == other
+
+
+def test_plan_says_that_a_new_one_waits():
+    (change,) = preview({}, (job,))
+    assert (change.action, change.reason) == ("none", "new, waits for its first run")
+    (change,) = preview({}, (having(at_load=True),))
+    assert change.action == "start"
 
 
 def test_without_its_schedule_it_runs_all_the_time_and_back():
