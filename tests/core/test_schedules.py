@@ -444,7 +444,12 @@ def test_a_clock_that_was_never_right_is_forgotten_once_it_is():
     assert started_runs(scenario, 8000) == [7200]
 
 
-@given(st.lists(st.tuples(st.integers(1, 900), st.integers(-7200, 7200)), max_size=40))
+JUMPS = st.sampled_from(
+    [0, 0, *(sign * by for by in (1, 60, 3600, 86400, 315_360_000) for sign in (1, -1))]
+)
+
+
+@given(st.lists(st.tuples(st.integers(1, 900), st.integers(-7200, 7200) | JUMPS), max_size=40))
 def test_whatever_happens_to_the_clock_no_minute_is_served_twice(steps):
     scenario = Scenario(replace(hourly, schedule=Schedule(cron="*/5 * * * *")))
     settled(scenario)
@@ -468,6 +473,20 @@ def test_after_the_end_of_the_calendar_nothing_is_due():
         next_run_at(scenario.declaration.workers["job"], scenario.status("job"), scenario.now)
         is None
     )
+
+
+def test_damaged_books_are_survived():
+    scenario = Scenario(hourly)
+    settled(scenario)
+    status = scenario.status("job")
+    bare = replace(status.due, spans=(), wall=1e300, at=-1e300)
+    scenario.observed = scenario.observed.with_changes([replace(status, due=bare)], ())
+    entry = scenario.declaration.workers["job"]
+    assert next_run_at(entry, scenario.status("job"), scenario.now) is None
+    settled(scenario.at(3600))
+    bare = replace(status.due, spans=())
+    scenario.observed = scenario.observed.with_changes([replace(status, due=bare)], ())
+    assert settled(scenario) == ["Start"]
 
 
 # What others see
