@@ -12,6 +12,7 @@ from core.stories import STORIES, lived
 from uphold.core import events, orders
 from uphold.core.absorbing import Illegal, Observed, absorb
 from uphold.core.actions import Appoint, Pardon, Skip, Start, Stop, Wait
+from uphold.core.changes import preview
 from uphold.core.explaining import explain, why
 from uphold.core.outcomes import Accepted, Pending, outcome
 from uphold.core.schedules import next_after, next_run_at
@@ -338,6 +339,31 @@ def test_another_command_waits_for_the_next_run():
     assert action.spec.command == ("other",)
 
 
+def test_a_run_is_not_cut_off_by_an_edit():
+    scenario = Scenario(job)
+    settled(scenario)
+    settled(scenario.at(60))
+    scenario.rises("job")
+    settled(scenario)
+    other = replace(job, command=("other",), umask=0o22)
+    wish = orders.Declare(specs=(other,))
+    (change,) = preview(scenario.declaration.workers, (other,))
+    assert (change.action, change.reason) == ("update", "with its next run: command, umask")
+    scenario.at(70).orders(wish)
+    assert settled(scenario) == []
+    assert done(scenario, wish).ok
+    assert settled(scenario.at(100).exits("job")) == ["Wait"]
+    (action,) = scenario.at(120).acts().actions
+    assert action.spec == other
+
+
+def test_plan_says_that_a_new_one_waits():
+    (change,) = preview({}, (job,))
+    assert (change.action, change.reason) == ("none", "new, waits for its first run")
+    (change,) = preview({}, (having(at_load=True),))
+    assert change.action == "start"
+
+
 def test_without_its_schedule_it_runs_all_the_time_and_back():
     scenario = Scenario(job)
     settled(scenario)
@@ -418,7 +444,12 @@ def test_a_clock_that_was_never_right_is_forgotten_once_it_is():
     assert started_runs(scenario, 8000) == [7200]
 
 
-@given(st.lists(st.tuples(st.integers(1, 900), st.integers(-7200, 7200)), max_size=40))
+JUMPS = st.sampled_from(
+    [0, 0, *(sign * by for by in (1, 60, 3600, 86400, 315_360_000) for sign in (1, -1))]
+)
+
+
+@given(st.lists(st.tuples(st.integers(1, 900), st.integers(-7200, 7200) | JUMPS), max_size=40))
 def test_whatever_happens_to_the_clock_no_minute_is_served_twice(steps):
     scenario = Scenario(replace(hourly, schedule=Schedule(cron="*/5 * * * *")))
     settled(scenario)
@@ -442,6 +473,20 @@ def test_after_the_end_of_the_calendar_nothing_is_due():
         next_run_at(scenario.declaration.workers["job"], scenario.status("job"), scenario.now)
         is None
     )
+
+
+def test_damaged_books_are_survived():
+    scenario = Scenario(hourly)
+    settled(scenario)
+    status = scenario.status("job")
+    bare = replace(status.due, spans=(), wall=1e300, at=-1e300)
+    scenario.observed = scenario.observed.with_changes([replace(status, due=bare)], ())
+    entry = scenario.declaration.workers["job"]
+    assert next_run_at(entry, scenario.status("job"), scenario.now) is None
+    settled(scenario.at(3600))
+    bare = replace(status.due, spans=())
+    scenario.observed = scenario.observed.with_changes([replace(status, due=bare)], ())
+    assert settled(scenario) == ["Start"]
 
 
 # What others see

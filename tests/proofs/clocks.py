@@ -75,6 +75,13 @@ command = "sleep 10000"
 enabled = false
 [workers.held]
 command = "sleep 10000"
+[workers.often]
+command = "echo ran >> often"
+shell = true
+schedule = {{ every = "1s" }}
+[workers.minutely]
+command = "true"
+schedule = {{ cron = "* * * * *" }}
 """
 
 
@@ -241,9 +248,29 @@ def conclude(watch):
         events = reader.events(limit=1_000_000)
     if [event["seq"] for event in events] != list(range(1, len(events) + 1)):
         watch.say("events are missing or in disorder")
+    watch.wrong += served_twice(events)
+    often = len((station.folder / "often").read_text().split())
+    if not 1 <= often <= time.monotonic() - watch.began + 1:
+        watch.say(f"'often' ran {often} times in {time.monotonic() - watch.began:.1f} s")
     beats = sum(event["type"] == "supervisor.heartbeat" for event in events)
     if beats > time.monotonic() - watch.began + len(station.pids) + 1:
         watch.say(f"{beats} heartbeats in {time.monotonic() - watch.began:.1f} s")
+
+
+def served_twice(events):
+    """Find minutes that a schedule had two runs for; each run is for the time last told."""
+    told, served = None, set()
+    for event in events:
+        if event["entity_id"] != "minutely":
+            continue
+        payload = event["payload"]
+        text = payload.get("next_run") or str(payload.get("why"))
+        if event["type"] in ("worker.waiting", "worker.scheduled", "worker.skipped"):
+            told = text.removeprefix("next run at ")
+        elif event["type"] == "worker.starting":
+            if told in served:
+                yield f"'minutely' ran twice for {told}"
+            served.add(told)
 
 
 def measure(watch):

@@ -73,6 +73,11 @@ def _told_of_heartbeats(spec: WorkerSpec) -> object:
     return None if terms is None or spec.remote else terms.file or terms.stale_after
 
 
+def at_next_run(before: WorkerSpec, after: WorkerSpec) -> bool:
+    """Tell whether a change is for the next run: a job on a schedule is not cut off by an edit."""
+    return before.schedule is not None and after.schedule is not None
+
+
 def begins_anew(status: SlotStatus, spec: WorkerSpec) -> bool:
     """Tell whether a slot that has ended is started again because its terms are now these."""
     if status.terms is None or status.terms == spec:
@@ -126,6 +131,9 @@ def _change(entry: Entry | None, spec: WorkerSpec, ordered: Override) -> Change:
         action = "start" if wanted else "update"
         return Change(name=spec.name, action=action, reason=f"changed: {shown}", keys=keys)
     needs = restarting(entry.spec, spec)
+    if needs and at_next_run(entry.spec, spec):
+        reason = f"with its next run: {shown}"
+        return Change(name=spec.name, action="update", reason=reason, keys=keys)
     if needs:
         return Change(
             name=spec.name, action="restart", reason=f"changed: {', '.join(needs)}", keys=keys
@@ -143,6 +151,9 @@ _WITHHELD: Final = {
 
 def _fresh(entry: Entry) -> Change:
     name = entry.spec.name
+    schedule = entry.spec.schedule
+    if entry.wanted and schedule is not None and not schedule.at_load:
+        return Change(name=name, action="none", reason="new, waits for its first run")
     if entry.wanted:
         return Change(name=name, action="start", reason="new")
     if entry.withheld_by:

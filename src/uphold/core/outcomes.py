@@ -114,7 +114,9 @@ def _slot_risen(
 
 
 def _back_on_schedule(accepted: Accepted, status: SlotStatus) -> bool:
-    """Tell whether a slot on a schedule waits for its next run, as it should after this order."""
+    """Tell whether a slot on a schedule is where it should be after this order."""
+    if status.state is State.RUNNING:  # a changed file is for its next run
+        return isinstance(accepted.wish, orders.Declare)
     if status.due is None or status.due.owed or status.state not in RESTING - {State.STOPPED}:
         return False
     if isinstance(accepted.wish, orders.StartWorkers | orders.RestartWorkers):

@@ -25,7 +25,7 @@ from uphold.core.actions import (
     Wait,
 )
 from uphold.core.altering import alter
-from uphold.core.changes import begins_anew, restarting
+from uphold.core.changes import at_next_run, begins_anew, restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
@@ -271,6 +271,8 @@ def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict
     if status.terms is None:  # found alive without books: taken to be as declared from now on
         return Amend(slot=status.slot, spec=spec, why="found alive; its terms were lost")
     keys = restarting(status.terms, spec)
+    if keys and at_next_run(status.terms, spec):
+        return None
     if keys:
         return Stop(slot=status.slot, why=f"changed: {', '.join(keys)}")
     return Amend(slot=status.slot, spec=spec, why="applies in place")

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from uphold.core.specs import Schedule
     from uphold.core.statuses import SlotStatus
 
+    Spans = tuple[tuple[float, float], ...]
+
 _ON_TIME: Final = 60.0
 """Seconds by which a run may be late and still takes place."""
 _NAP: Final = 30.0
 """The longest sleep before a time of the wall clock: that clock may be set meanwhile."""
 _SET_BACK: Final = 1.0
 """Seconds by which the wall clock must be behind what was expected to count as set back."""
-_DAY: Final = 86400.0
+_MINUTE: Final = 60.0
+_MOST_SPANS: Final = 8
 _END_OF_TIME: Final = 253402300799.0
 """The last second that can be written: for what never comes."""
 
@@ -67,11 +70,12 @@ def next_text(due: Due) -> str:
 def next_run_at(entry: Entry, status: SlotStatus, now: Moment) -> float | None:
     """Give the wall time of the next run, for a slot at rest that waits for nothing else."""
     schedule, due = entry.spec.schedule, status.due
-    if schedule is None or due is None or status.state not in RESTING or due.wall == _END_OF_TIME:
+    if schedule is None or due is None or status.state not in RESTING:
         return None
     if status.state is State.WAITING and status.why != next_text(due):
         return None
-    return due.wall if schedule.every is None else now.wall + max(0.0, due.at - now.mono)
+    at = due.wall if schedule.every is None else now.wall + max(0.0, due.at - now.mono)
+    return at if 0.0 <= at < _END_OF_TIME else None  # books may be damaged
 
 
 def next_after(schedule: Schedule, wall: float) -> float:
@@ -89,9 +93,10 @@ def first(schedule: Schedule, now: Moment, before: Due | None, started_wall: flo
     skipped = 0 if before is None else before.skipped
     if schedule.every is not None:
         return _every(schedule, now, Instant(now.mono + schedule.every), skipped)
-    served = started_wall if before is None else before.served
-    covered = now.wall if before is None else before.covered
-    return _cron(schedule, now, covered=covered, served=served, skipped=skipped)
+    spans: Spans = () if before is None else before.spans
+    if before is None and started_wall:  # the books of an earlier boot know that much
+        spans = ((started_wall - _MINUTE, started_wall), (now.wall, now.wall))
+    return _cron(schedule, now, spans, skipped)
 
 
 def after_start(schedule: Schedule, now: Moment, due: Due | None, started_wall: float) -> Due:
@@ -100,7 +105,8 @@ def after_start(schedule: Schedule, now: Moment, due: Due | None, started_wall: 
         return first(schedule, now, due, started_wall)
     if due.wall > now.wall:  # somebody wanted it ahead of its time, which stays
         return alter(due, owed=False)
-    return _cron(schedule, now, covered=due.covered, served=due.wall, skipped=due.skipped)
+    *others, (begin, _) = due.spans or ((due.wall, due.wall),)
+    return _cron(schedule, now, (*others, (min(begin, due.wall), due.wall)), due.skipped)
 
 
 def after_skip(schedule: Schedule, now: Moment, due: Due) -> Due:
@@ -112,8 +118,9 @@ def after_skip(schedule: Schedule, now: Moment, due: Due) -> Due:
         after = _every(schedule, now, at, skipped)
     else:
         missed = look(schedule, due, now) is Look.MISSED
-        covered = now.wall if missed else due.covered
-        after = _cron(schedule, now, covered=covered, served=due.served, skipped=skipped)
+        # What was jumped over has not had its turn: if the clock is put right, it will.
+        spans = (*due.spans, (now.wall, now.wall)) if missed else due.spans
+        after = _cron(schedule, now, spans, skipped)
     return alter(after, owed=due.owed)
 
 
@@ -124,25 +131,31 @@ def _every(schedule: Schedule, now: Moment, at: Instant, skipped: int) -> Due:
     )
 
 
-def _cron(schedule: Schedule, now: Moment, *, covered: float, served: float, skipped: int) -> Due:
-    floor = now.wall
-    if now.wall < served:
-        # The clock was set back. Within what it has gone through no minute is served twice; if
-        # it was far off before, there is nothing to be repeated, and it is followed at once.
-        if covered <= now.wall or served - now.wall <= _DAY:
-            floor = served
-        else:
-            covered, served = now.wall, 0.0
-    wall = next_after(schedule, floor)
+def _cron(schedule: Schedule, now: Moment, spans: Spans, skipped: int) -> Due:
+    spans = _present_last(spans, now.wall)[-_MOST_SPANS:]
+    wall = next_after(schedule, now.wall)
+    # Nothing has its turn twice, wherever the clock was set back to.
+    for begin, end in sorted(spans):
+        if begin <= wall <= end:
+            wall = next_after(schedule, end)
     return Due(
         at=Instant(now.mono + (wall - now.wall)),
         wall=wall,
         rule=rule_text(schedule),
         text=_zone_text(schedule, wall),
-        covered=covered,
-        served=served,
+        spans=spans,
         skipped=skipped,
     )
+
+
+def _present_last(spans: Spans, wall: float) -> Spans:
+    """Put the stretch last that the clock goes on in; a new one if it was set to before it."""
+    if spans and spans[-1][0] <= wall:
+        return spans
+    for span in spans:
+        if span[0] <= wall <= span[1]:
+            return (*(each for each in spans if each is not span), span)
+    return (*spans, (wall, wall))
 
 
 def look(schedule: Schedule, due: Due, now: Moment) -> Look:
@@ -164,8 +177,7 @@ def wake(schedule: Schedule, due: Due, now: Moment) -> Instant:
 
 
 def _again(schedule: Schedule, due: Due, now: Moment) -> Due:
-    again = _cron(schedule, now, covered=due.covered, served=due.served, skipped=due.skipped)
-    return alter(again, owed=due.owed)
+    return alter(_cron(schedule, now, due.spans, due.skipped), owed=due.owed)
 
 
 def plan_at_rest(schedule: Schedule, status: SlotStatus, now: Moment) -> Action | Instant | Run:

@@ -155,10 +155,11 @@ class Due:
     """A run was due while another went on; it follows as soon as that has ended."""
     skipped: int = 0
     """Runs that did not take place."""
-    covered: float = 0.0
-    """The clock on the wall has gone on from here, up to `served`, without a gap."""
-    served: float = 0.0
-    """The last time of `cron` that was served."""
+    spans: tuple[tuple[float, float], ...] = ()
+    """Stretches of the wall clock whose times of `cron` have had their turn; the present one last.
+
+    Each ends with the last time that was served. They differ only where the clock was set.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import orders
-from uphold.core.changes import differences, restarting
+from uphold.core.changes import at_next_run, differences, restarting
 from uphold.core.events import Note
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def _file_news(order: Order, before: Declaration, after: Declaration) -> Iterato
             payload: dict[str, object] = {
                 "desired_version": entry.desired_version,
                 "keys": list(differences(old.spec, entry.spec)),
-                "restarts": bool(restarting(old.spec, entry.spec)),
+                "restarts": bool(restarting(old.spec, entry.spec))
+                and not at_next_run(old.spec, entry.spec),
             }
             yield worker_note("worker.updated", name, payload)
     for name in before.workers:
