@@ -94,7 +94,8 @@ WITHOUT_OWN_TEST = {
         r"daemon/(left_overs|mirroring|serving|telling)\.py"
     ),
     "parts of one engine; tests/engine/test_supervisor.py plays them together": (
-        r"engine/(auditing|drafts|intake|jobs|performer|reconciler|recovering|snapshots|telling)\.py"
+        r"engine/(auditing|drafts|intake|jobs|patients|performer|reconciler|recovering|showing|snapshots"
+        r"|telling)\.py"
     ),
     "parts of one importer each; tests/config/importing plays them through it": (
         r"config/importing/(compose|supervisord|systemd)_\w+\.py"

@@ -162,12 +162,13 @@ def _cwd(pid: str) -> str:
 
 
 def is_gone(pid: int) -> bool:
-    """Tell whether a process has ended (a zombie has)."""
+    """Tell whether a process has ended (a zombie has, once its last thread has)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
+        threads = os.listdir(f"/proc/{pid}/task")
     except (FileNotFoundError, ProcessLookupError):
         return True
-    return stat.rpartition(")")[2].split()[0] in "ZX"
+    return stat.rpartition(")")[2].split()[0] in "ZX" and len(threads) <= 1
 
 
 def _toml(value) -> str:

@@ -198,7 +198,7 @@ def _judged(
                 return {} if status.finding == well else {"finding": well}
             return {"state": State.RUNNING, "finding": well, "error": None, "why": fact.why}
         case events.Sickened():
-            found = Finding(health=fact.health, why=fact.why)
+            found = Finding(health=fact.health, why=fact.why, named=fact.code)
         case events.Condemned():
             found = Finding(health=Health.UNHEALTHY, why=fact.why, code=fact.code)
         case events.Recovered():
@@ -328,8 +328,8 @@ def _ended(status: SlotStatus, end: Exit, at: Instant) -> Changes:
     elif found is not None and found.health is Health.UNHEALTHY:
         text = f"{text}: {found.why}"
     well = terms is not None and succeeded(end, terms)
-    code = found.code if found is not None and found.code else "UPH_WORKER_EXITED"
-    error = None if well else Fault(code=code, message=text)
+    code = (found.code or found.named) if found is not None else ""
+    error = None if well else Fault(code=code or "UPH_WORKER_EXITED", message=text)
     if terms is None or not comes_back(end, terms):
         return {"state": State.EXITED, "identity": None, "error": error, "why": text}
     return {

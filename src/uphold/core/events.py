@@ -199,6 +199,8 @@ class Sickened:
     generation: int
     health: Health
     why: str
+    code: str = ""
+    """What the worker itself calls its trouble."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def trouble(status: SlotStatus) -> Fault | None:
         return status.error
     if found.health not in _SICK:
         return None
-    return Fault(code=found.code or _SICK[found.health], message=found.why)
+    return Fault(code=found.code or found.named or _SICK[found.health], message=found.why)
 
 
 def condition(status: SlotStatus) -> Condition:

@@ -137,6 +137,8 @@ class Finding:
     why: str
     code: str = ""
     """Not empty: it is to be ended for this, as a failure."""
+    named: str = ""
+    """The code that the worker itself gives its trouble."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,15 +10,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from dataclasses import dataclass, field
 from itertools import count
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 from uphold.core import events
 from uphold.core.notices import NO_ERROR, Beat, Notice, Refused
-from uphold.core.specs import Instant
+from uphold.core.specs import Heartbeat, Instant
 from uphold.core.statuses import Finding, Health, State
 from uphold.core.vitals import (
     UNHEALTHY,
@@ -31,6 +28,8 @@ from uphold.core.vitals import (
     pause_before,
     worst,
 )
+from uphold.engine.patients import Patient, is_patient, spread, way_of
+from uphold.engine.showing import Vitals
 from uphold.ports.probes import Subject
 
 if TYPE_CHECKING:
@@ -49,32 +48,11 @@ _ASKED: Final = frozenset({"http", "tcp", "exec", "log"})
 """Ways in which we ask; in the others the worker speaks by itself."""
 _SAID: Final = frozenset({"notify", "fd"})
 _MOST_EARLY: Final = 16
-_READY, _LIVE, _BEAT = "ready", "live", "heartbeat"
+_READY, _LIVE, _BEAT, _SAYS = "ready", "live", "heartbeat", "says"
+_WHENEVER: Final = Heartbeat(stale_after=1e9)
+"""For beats of those who promised none."""
 _FILE_LOOKS: Final = 3.0
 """How often a file of beats is read within the time after which it is stale."""
-_SHOWN_AFTER: Final = 1.0
-
-
-@dataclass(slots=True)
-class _Run:
-    """What is known about the health of one run."""
-
-    subject: Subject
-    started: Instant
-    ready: bool
-    """It has been called ready, or nobody asks."""
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    asked: int = 0
-    pulse: Pulse | None = None
-    findings: dict[str, Finding] = field(default_factory=dict)
-    told: Finding | None = None
-    said: str = ""
-    """What it last said in STATUS=."""
-    asking: asyncio.Task[None] | None = None
-    look_at: float = 0.0
-    """When its beats are looked at next; earlier plans for that are void."""
-    waiting: list[str] = field(default_factory=list)
-    """Questions that became due while another was open."""
 
 
 class Checks:
@@ -92,18 +70,15 @@ class Checks:
         self._clock = clock
         self._prober = prober
         self._report = report
-        self._show = show
+        self._vitals = Vitals(show)
         self._log = log
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Patient] = {}
         self._due: list[tuple[float, int, str, int, str]] = []
         self._numbers = count()
         self._alarm = asyncio.Event()
         self._observed: Observed | None = None
         self._early: dict[str, list[tuple[int, Notice]]] = {}
         """What was said by runs whose start is not believed yet."""
-        self._vitals: dict[str, Vital] = {}
-        self._shown_at = Instant(0.0)
-        self._unshown = False
         self.refused: Counter[str] = Counter()
         """What was not believed, by reason."""
 
@@ -116,13 +91,13 @@ class Checks:
                 continue
             status = observed.slots.get(slot)
             run = self._runs.get(slot)
-            if status is None or not _is_looked_after(status):
+            if status is None or not is_patient(status):
                 if status is None or status.identity is not None:
                     self._early.pop(slot, None)
                 if run is not None:
                     self._drop(slot, run)
-                elif self._vitals and (status is None or status.identity is None):
-                    self._vitals.pop(slot, None)
+                elif status is None or status.identity is None:
+                    self._vitals.drop(slot)
             elif run is None or run.subject.generation != status.generation:
                 self._take_on(status)
             elif run.subject.spec is not status.terms:
@@ -141,9 +116,9 @@ class Checks:
         """Hear that a worker has written to its descriptor of readiness."""
         run = self._run_of(slot, generation, Notice(ready=True))
         if run is not None:
-            self._become_ready(run, "it said so")
+            self._become_ready(run)
 
-    def _run_of(self, slot: str, generation: int, notice: Notice) -> _Run | None:
+    def _run_of(self, slot: str, generation: int, notice: Notice) -> Patient | None:
         """Find the run that speaks; what it says before its start is believed is kept for then."""
         run = self._runs.get(slot)
         if run is not None and run.subject.generation == generation:
@@ -158,19 +133,20 @@ class Checks:
             self._note(slot, said=notice.status)
         return None
 
-    def _take_in(self, run: _Run, notice: Notice) -> None:
+    def _take_in(self, run: Patient, notice: Notice) -> None:
         if notice.status is not None:
             self._note(run.subject.slot, said=notice.status)
         if notice.error is not None:
-            self._found(run, "said", None if notice.error == NO_ERROR else notice.error.message)
+            over = notice.error == NO_ERROR
+            self._found(run, _SAYS, None if over else notice.error.message, notice.error.code)
         if notice.beat is not None:
             self._beaten(run, notice.beat)
         elif notice.watchdog == "alive":
             self._beaten(run, None)
         if notice.watchdog == "trigger":
             self._condemn(run, UNHEALTHY, "it asked to be ended (WATCHDOG=trigger)")
-        if notice.ready and _way(run.subject.spec.ready) in _SAID:
-            self._become_ready(run, "it said so")
+        if notice.ready and way_of(run.subject.spec.ready) in _SAID:
+            self._become_ready(run)
 
     async def run(self) -> None:
         """Ask whenever it is time, until cancelled."""
@@ -183,16 +159,16 @@ class Checks:
                     run = self._runs.get(slot)
                     if run is not None and run.subject.generation == generation:
                         self._look(run, what, now)
-                self._show_vitals(now)
+                self._vitals.show(now)
         finally:
             for slot, run in list(self._runs.items()):
                 self._drop(slot, run)
 
     async def _wait(self) -> None:
-        at = self._due[0][0] if self._due else None
-        if self._unshown:
-            at = min(at or self._shown_at + _SHOWN_AFTER, self._shown_at + _SHOWN_AFTER)
-        cancel = None if at is None else self._clock.alarm(Instant(at), self._alarm.set)
+        times = [self._due[0][0]] if self._due else []
+        if self._vitals.due is not None:
+            times.append(self._vitals.due)
+        cancel = self._clock.alarm(Instant(min(times)), self._alarm.set) if times else None
         try:
             await self._alarm.wait()
         finally:
@@ -210,7 +186,7 @@ class Checks:
         subject = Subject(
             slot=status.slot, generation=status.generation, nonce=status.nonce, spec=spec
         )
-        run = _Run(subject=subject, started=now, ready=status.state is State.RUNNING)
+        run = Patient(subject=subject, started=now, ready=status.state is State.RUNNING)
         run.told = status.finding
         self._runs[status.slot] = run
         if spec.ready is not None and spec.ready.way in _ASKED:
@@ -221,18 +197,18 @@ class Checks:
             if generation == status.generation:
                 self._take_in(run, notice)
 
-    def _begin_life(self, run: _Run) -> None:
+    def _begin_life(self, run: Patient) -> None:
         """Begin with what is asked only of those that are up."""
         spec = run.subject.spec
         if spec.live is not None:
-            pause = spec.live.initial_delay or _spread(run, spec.live.every)
+            pause = spec.live.initial_delay or spread(run, spec.live.every)
             self._ask_later(run, _LIVE, pause)
         if spec.heartbeat is not None and run.pulse is None:
             now = self._clock.now().mono
             run.pulse = Pulse(began=now)
             self._look_at_pulse(run, now)
 
-    def _amend(self, run: _Run, status: SlotStatus) -> None:
+    def _amend(self, run: Patient, status: SlotStatus) -> None:
         """Go on under changed terms; questions that were due are asked by the new ones."""
         assert status.terms is not None
         told = run.told
@@ -240,15 +216,14 @@ class Checks:
         self._take_on(status)
         self._runs[status.slot].told = told
 
-    def _drop(self, slot: str, run: _Run) -> None:
+    def _drop(self, slot: str, run: Patient) -> None:
         if run.asking is not None:
             run.asking.cancel()
         if self._runs.get(slot) is run:
             del self._runs[slot]
-        if self._vitals.pop(slot, None) is not None:
-            self._unshown = True
+        self._vitals.drop(slot)
 
-    def _ask_later(self, run: _Run, what: str, pause: float) -> None:
+    def _ask_later(self, run: Patient, what: str, pause: float) -> None:
         at = self._clock.now().mono + pause
         subject = run.subject
         if what == _BEAT:
@@ -258,7 +233,7 @@ class Checks:
         if first:
             self._alarm.set()
 
-    def _look(self, run: _Run, what: str, now: Instant) -> None:
+    def _look(self, run: Patient, what: str, now: Instant) -> None:
         if what == _BEAT:
             if now >= run.look_at:
                 self._look_at_pulse(run, now)
@@ -267,14 +242,14 @@ class Checks:
         else:
             self._ask(run, what)
 
-    def _ask(self, run: _Run, what: str) -> None:
+    def _ask(self, run: Patient, what: str) -> None:
         probe = getattr(run.subject.spec, what)
         if self._prober is None or probe is None:
             return
         name = f"{what} {run.subject.slot}"
         run.asking = asyncio.get_running_loop().create_task(self._question(run, what), name=name)
 
-    async def _question(self, run: _Run, what: str) -> None:
+    async def _question(self, run: Patient, what: str) -> None:
         """Ask once; afterwards it is the turn of whatever became due meanwhile."""
         assert self._prober is not None
         probe: Probe = getattr(run.subject.spec, what)
@@ -290,12 +265,12 @@ class Checks:
         if run.waiting:
             self._ask(run, run.waiting.pop(0))
 
-    def _judge_ready(self, run: _Run, probe: Probe, tally: Tally, answer: Answer) -> None:
+    def _judge_ready(self, run: Patient, probe: Probe, tally: Tally, answer: Answer) -> None:
         run.asked += 1
         self._note(run.subject.slot, answer=answer.text)
         if not run.ready:
             if tally.passed(probe):
-                self._become_ready(run, answer.text or "ready")
+                self._become_ready(run)
         elif tally.passed(probe):
             self._found(run, _READY, None)
         elif tally.failed(probe):
@@ -304,7 +279,7 @@ class Checks:
             return  # a line that was written stays written
         self._ask_later(run, _READY, pause_before(probe, run.asked - 1, ready=run.ready))
 
-    def _judge_live(self, run: _Run, probe: Probe, tally: Tally, answer: Answer) -> None:
+    def _judge_live(self, run: Patient, probe: Probe, tally: Tally, answer: Answer) -> None:
         if tally.failed(probe):
             times = "" if tally.misses == 1 else f" {tally.misses} times in a row"
             self._condemn(run, UNHEALTHY, f"live probe failed{times}: {answer.text}")
@@ -317,25 +292,28 @@ class Checks:
             self._warn(run, f"live probe missed ({missed}): {answer.text}")
         self._ask_later(run, _LIVE, probe.every)
 
-    def _become_ready(self, run: _Run, why: str) -> None:
+    def _become_ready(self, run: Patient) -> None:
         run.findings[_READY] = Finding(health=Health.HEALTHY, why="ready")
         if run.ready:
             return
         run.ready = True
         run.told = Finding(health=Health.HEALTHY, why="ready")
         subject = run.subject
-        self._log.write("INFO", "worker.ready", f"{subject.slot}: {why}", worker=subject.slot)
         self._report(events.Ready(slot=subject.slot, generation=subject.generation))
         self._begin_life(run)
 
-    def _beaten(self, run: _Run, beat: Beat | None) -> None:
+    def _beaten(self, run: Patient, beat: Beat | None) -> None:
         now = self._clock.now()
         self._note(run.subject.slot, beat_wall=now.wall)
         rule = run.subject.spec.heartbeat
         pulse = run.pulse
         if rule is None or pulse is None:
-            if beat is not None:  # nobody asked, and it tells all the same
-                self._found(run, _BEAT, beat.error)
+            if beat is not None:  # nobody asked how often, and it tells all the same
+                alone = Pulse(began=now.mono).after(beat, now.mono, now.wall)
+                found = judge_pulse(alone, _WHENEVER, now.mono)
+                assert found is not None
+                run.findings[_BEAT] = found
+                self._tell(run)
             return
         late = run.findings.get(_BEAT)
         if beat is None:
@@ -348,7 +326,7 @@ class Checks:
         if due < run.look_at and not rule.file:  # the first beat had more time than the others
             self._ask_later(run, _BEAT, due - now.mono)
 
-    def _look_at_pulse(self, run: _Run, now: Instant) -> None:
+    def _look_at_pulse(self, run: Patient, now: Instant) -> None:
         """Let time pass over the beats; a file of them is read first."""
         rule = run.subject.spec.heartbeat
         if rule is None or run.pulse is None:
@@ -364,7 +342,7 @@ class Checks:
         if self._runs.get(run.subject.slot) is run and run.pulse is not None:
             self._ask_later(run, _BEAT, next_look(run.pulse, rule, now) - now)
 
-    async def _read_beat(self, run: _Run, path: str) -> None:
+    async def _read_beat(self, run: Patient, path: str) -> None:
         assert self._prober is not None
         beat = await self._prober.read_beat(path, run.subject)
         if self._runs.get(run.subject.slot) is not run or run.pulse is None:
@@ -383,7 +361,7 @@ class Checks:
         if run.waiting:
             self._ask(run, run.waiting.pop(0))
 
-    def _judge_pulse(self, run: _Run, now: Instant) -> None:
+    def _judge_pulse(self, run: Patient, now: Instant) -> None:
         rule = run.subject.spec.heartbeat
         assert rule is not None
         assert run.pulse is not None
@@ -399,22 +377,20 @@ class Checks:
             self._warn(run, "heartbeat late: one is missing")
         self._tell(run)
 
-    def _found(self, run: _Run, source: str, trouble: str | None) -> None:
+    def _found(self, run: Patient, source: str, trouble: str | None, named: str = "") -> None:
         """Note what one source says; None: nothing is wrong any more."""
-        if trouble is None:
-            run.findings[source] = Finding(health=Health.HEALTHY, why="ready")
-        else:
-            run.findings[source] = Finding(health=Health.UNHEALTHY, why=trouble)
+        health = Health.HEALTHY if trouble is None else Health.UNHEALTHY
+        run.findings[source] = Finding(health=health, why=trouble or "ready", named=named)
         self._tell(run)
 
-    def _condemn(self, run: _Run, code: str, why: str) -> None:
+    def _condemn(self, run: Patient, code: str, why: str) -> None:
         subject = run.subject
         self._drop(subject.slot, run)
         self._report(
             events.Condemned(slot=subject.slot, generation=subject.generation, code=code, why=why)
         )
 
-    def _tell(self, run: _Run) -> None:
+    def _tell(self, run: Patient) -> None:
         """Report what all sources together mean, if that is news."""
         found = worst(list(run.findings.values()))
         told = run.told
@@ -425,48 +401,17 @@ class Checks:
         run.told = found
         about = {"slot": run.subject.slot, "generation": run.subject.generation}
         if found.health is not Health.HEALTHY:
-            self._report(events.Sickened(**about, health=found.health, why=found.why))  # type: ignore[arg-type]
+            sick = {"health": found.health, "why": found.why, "code": found.named}
+            self._report(events.Sickened(**about, **sick))  # type: ignore[arg-type]
         elif told is None:
             self._report(events.Ready(**about, why=found.why))  # type: ignore[arg-type]
         else:
             self._report(events.Recovered(**about, why=found.why))  # type: ignore[arg-type]
 
-    def _warn(self, run: _Run, text: str) -> None:
+    def _warn(self, run: Patient, text: str) -> None:
         slot = run.subject.slot
         self._log.write("WARNING", "worker.missed", f"{slot}: {text}", worker=slot)
 
     def _note(self, slot: str, **changes: object) -> None:
-        before = self._vitals.get(slot, Vital())
-        fields = {"beat_wall": before.beat_wall, "said": before.said, "answer": before.answer}
-        self._vitals[slot] = Vital(**{**fields, **changes})  # type: ignore[arg-type]
-        if not self._unshown:
-            self._unshown = True
+        if self._vitals.note(slot, **changes):
             self._alarm.set()
-
-    def _show_vitals(self, now: Instant) -> None:
-        """Let people see the latest signs of life, at most once a second."""
-        if self._unshown and now >= self._shown_at + _SHOWN_AFTER:
-            self._unshown = False
-            self._shown_at = now
-            self._show(MappingProxyType(dict(self._vitals)))
-
-
-def _is_looked_after(status: SlotStatus) -> bool:
-    spec = status.terms
-    if spec is None or spec.remote or status.identity is None:
-        return False  # who listens to remote workers judges them too
-    if status.state not in (State.STARTING, State.RUNNING):
-        return False
-    if status.finding is not None and status.finding.code:
-        return False
-    return not (spec.ready is None and spec.live is None and spec.heartbeat is None)
-
-
-def _way(probe: Probe | None) -> str:
-    return "" if probe is None else probe.way
-
-
-def _spread(run: _Run, every: float) -> float:
-    """Spread first questions over a period: a thousand workers are not asked at once."""
-    subject = run.subject
-    return every * (crc32(f"{subject.slot}:{subject.generation}".encode()) / 0xFFFFFFFF)
