@@ -83,6 +83,7 @@ def every_fact(generation: int) -> list[events.SlotFact]:
         events.Sickened(slot="web", generation=3, health=Health.DEGRADED, why="slow"),
         events.Condemned(slot="web", generation=3, code="UPH_WORKER_UNHEALTHY", why="hangs"),
         events.Recovered(slot="web", generation=3, why="answers"),
+        events.Extended(slot="web", generation=3, seconds=5.0),
     ]
     return [
         *(replace(fact, generation=generation) for fact in about_a_run),
@@ -368,6 +369,19 @@ def test_left_overs_that_take_long_to_end_make_a_short_run_no_longer():
     assert gone.failures == 5
     assert gone.since == 2000.0, "the delay begins when all is gone"
     assert gone.why == "exited with code 1 after 1.0 s"
+
+
+def test_a_worker_may_ask_for_more_time_to_end_but_not_for_less_or_for_ever():
+    before = slot(State.STOPPING, stop_asked=True)
+    ends = NOW.mono + 30.0
+    more = known(before, events.Extended(slot="web", generation=3, seconds=100.0))
+    assert more.since + web.stop.grace == NOW.mono + 100.0
+    assert known(more, events.Extended(slot="web", generation=3, seconds=1.0)) == more
+    endless = known(before, events.Extended(slot="web", generation=3, seconds=1e9))
+    assert endless.since + web.stop.grace == NOW.mono + 600.0
+    assert ends
+    running = slot(State.RUNNING)
+    assert known(running, events.Extended(slot="web", generation=3, seconds=9.0)) == running
 
 
 def test_an_exit_during_a_stop_is_noted_and_the_stop_goes_on_until_all_is_gone():

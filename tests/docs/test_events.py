@@ -106,6 +106,7 @@ def samples() -> list[Event]:
         "proof": "p",
         "health": Health.DEGRADED,
         "code": "UPH_X",
+        "seconds": 5.0,
         "due": Due(at=Instant(5.0), wall=9.0, rule="every 5 s", text="then"),
         "before": State.STOPPED,
         "after": State.STARTING,

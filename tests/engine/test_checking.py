@@ -9,6 +9,7 @@ from tests.engine.test_supervisor import staged, types
 
 from uphold.core.health import slot_health
 from uphold.core.notices import Beat, Notice, Refused
+from uphold.core.orders import StopWorkers
 from uphold.core.specs import Heartbeat, Need, Probe, RestartPolicy, WorkerSpec
 from uphold.core.statuses import Fault, Health, State
 from uphold.core.vitals import Answer, Outcome
@@ -64,7 +65,7 @@ async def test_a_worker_is_starting_until_it_is_ready_and_only_then_is_it_health
     assert "worker.ready" in types(stage)
 
 
-@pytest.mark.accepts("E-04", "B-17")
+@pytest.mark.accepts("E-04", "B-17", "D-23")
 @staged(WEB)
 async def test_one_that_is_no_longer_ready_is_unhealthy_and_goes_on_until_it_recovers(stage):
     await stage.clock.advance(1.0)
@@ -182,6 +183,21 @@ async def test_a_structured_error_is_shown_until_it_is_over_or_it_ends_by_it(sta
     await stage.clock.settle()
     assert "the queue is gone" in stage.status("web").why or stage.status("web").generation == 2
     assert any("the queue is gone" in str(each) for each in stage.journal.appended)
+
+
+@staged(BEATS)
+async def test_a_worker_that_asks_for_time_gets_it(stage):
+    await says(stage, watchdog="alive")
+    await says(stage, extend=100.0)
+    await stage.clock.advance(95.0)
+    assert health(stage) is Health.HEALTHY
+    stage.driver.ignore_stop("web")
+    await stage.order(StopWorkers(names=("web",)))
+    await says(stage, extend=60.0)
+    await stage.clock.advance(50.0)
+    assert ("kill", "web") not in stage.driver.calls
+    await stage.clock.advance(15.0)
+    assert ("kill", "web") in stage.driver.calls
 
 
 @pytest.mark.accepts("P26")

@@ -97,7 +97,7 @@ def test_a_stopped_process_becomes_unhealthy_is_aborted_and_comes_back(site):
     assert "worker.aborting" in told
 
 
-@pytest.mark.accepts("D-19", "D-33", "D-37")
+@pytest.mark.accepts("D-19", "D-20", "D-23", "D-33", "D-37", "E-22")
 def test_a_counter_that_stands_still_is_degraded_with_its_reason(site):
     (site.folder / "beater.py").write_text(BEATER)
     site.workers(
@@ -117,6 +117,12 @@ def test_a_counter_that_stands_still_is_degraded_with_its_reason(site):
     why = site.run("why", "queue").out
     assert "progress stands at" in why
     assert "at work" in why
+    report = site.run("show", "queue", "--json").json["worker"]["health_report"]
+    assert report["level"] == "degraded"
+    assert report["admin_state"] == "enabled"
+    assert len(report["summary"]) <= 50
+    assert "progress stands at" in report["detail"]
+    assert "uphold restart queue" in report["action"]
     assert site.run("status").code == 150
     assert site.status()["supervisor"]["health"] == "degraded"
     (site.folder / "stall").unlink()

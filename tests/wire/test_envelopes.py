@@ -62,6 +62,7 @@ CASES = [
     (facts.Amended(slot="api.2", terms=SPEC), "worker.amended", {"slot": "api.2"}),
     (facts.Ready(**SLOT, why="w"), "worker.ready", {**SLOT, "why": "w"}),
     (facts.Recovered(**SLOT, why="w"), "worker.recovered", {**SLOT, "why": "w"}),
+    (facts.Extended(**SLOT, seconds=5.0), "worker.extended", {**SLOT, "seconds": 5.0}),
     (facts.AbortBegun(**SLOT, why="w"), "worker.aborting", {**SLOT, "why": "w"}),
     (
         facts.Sickened(**SLOT, health=Health.DEGRADED, why="w"),

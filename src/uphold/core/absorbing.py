@@ -30,6 +30,8 @@ from uphold.core.statuses import (
     State,
 )
 
+LONGEST_EXTENSION = 600.0
+"""Seconds that a worker may ask for at a time; it may ask again."""
 Changes = dict[str, object]
 """Fields of a `SlotStatus` and what they become; made a new status in one go."""
 
@@ -152,6 +154,8 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
             return {}
         case events.Ready() | events.Sickened() | events.Condemned() | events.Recovered():
             return _judged(status, fact)
+        case events.Extended():
+            return _extended(status, fact, at)
         case events.AbortBegun():
             return {"state": State.STOPPING, "stop_asked": False, "killed": False, "why": fact.why}
         case _:
@@ -176,6 +180,15 @@ def _begun(status: SlotStatus, fact: events.StartBegun) -> Changes:
         "due": fact.due or status.due,
         "why": fact.why,
     }
+
+
+def _extended(status: SlotStatus, fact: events.Extended, at: Moment) -> Changes:
+    """Move the end of its grace, never nearer and never without end."""
+    if status.state is not State.STOPPING or not status.stop_asked or status.terms is None:
+        return {}
+    until = at.mono + min(fact.seconds, LONGEST_EXTENSION)
+    since = Instant(until - status.terms.stop.grace)
+    return {"since": since} if since > status.since and not status.killed else {}
 
 
 def _amended(status: SlotStatus, terms: WorkerSpec) -> Changes:

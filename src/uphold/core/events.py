@@ -225,6 +225,16 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Extended:
+    """It asks for more time to end."""
+
+    TYPE: ClassVar[str] = "worker.extended"
+    slot: str
+    generation: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AbortBegun:
     """SIGABRT is about to be sent: it is ended as a failure, with a trace if it can."""
 
@@ -276,6 +286,7 @@ SlotFact = (
     | Condemned
     | Recovered
     | AbortBegun
+    | Extended
     | Appointed
     | Skipped
 )

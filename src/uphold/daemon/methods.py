@@ -20,7 +20,15 @@ from uphold.engine.bus import gap
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
-from uphold.wire.views import change_view, plain, rows, spec_view, with_vitals, worker_rows
+from uphold.wire.views import (
+    change_view,
+    health_report,
+    plain,
+    rows,
+    spec_view,
+    with_vitals,
+    worker_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -153,6 +161,8 @@ class Methods:
         )
         self._with_life(slots, snapshot)
         worker: dict[str, object] = dict(slots[0]) if slots else {"name": name}
+        if slots:
+            worker["health_report"] = health_report(slots[0])
         if entry is not None:
             record = snapshot.record(entry)
             worker |= {

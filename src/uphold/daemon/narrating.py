@@ -103,6 +103,8 @@ def _sentence(event: SlotFact) -> str:  # noqa: C901, PLR0912 - one arm for each
             return f"{slot} is healthy again: {event.why}"
         case events.AbortBegun():
             return f"aborting {slot}: {event.why}"
+        case events.Extended():
+            return f"{slot} asks for {event.seconds:g} s more to end"
         case events.Appointed():
             return f"{slot}: {event.why}{'; another one follows it' if event.due.owed else ''}"
         case events.Skipped():

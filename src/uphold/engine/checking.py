@@ -14,6 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import events
+from uphold.core.absorbing import LONGEST_EXTENSION
 from uphold.core.notices import NO_ERROR, Beat, Notice, Refused
 from uphold.core.specs import Heartbeat, Instant
 from uphold.core.statuses import Finding, Health, State
@@ -108,6 +109,8 @@ class Checks:
         if isinstance(notice, Refused):
             self.refused[notice.reason] += 1
             return
+        if notice.extend is not None:
+            self._extend(slot, generation, notice.extend)
         run = self._run_of(slot, generation, notice)
         if run is not None:
             self._take_in(run, notice)
@@ -133,9 +136,22 @@ class Checks:
             self._note(slot, said=notice.status)
         return None
 
+    def _extend(self, slot: str, generation: int, seconds: float) -> None:
+        """Give a worker that is ending, or busy, the time it asks for."""
+        status = None if self._observed is None else self._observed.slots.get(slot)
+        if status is not None and status.state is State.STOPPING:
+            fact = events.Extended(slot=slot, generation=generation, seconds=seconds)
+            self._report(fact)
+        run = self._runs.get(slot)
+        if run is not None and run.subject.generation == generation and run.pulse is not None:
+            now = self._clock.now()
+            later = Instant(now.mono + min(seconds, LONGEST_EXTENSION))
+            run.pulse = run.pulse.touched(later, now.wall)
+
     def _take_in(self, run: Patient, notice: Notice) -> None:
-        if notice.status is not None:
-            self._note(run.subject.slot, said=notice.status)
+        said = notice.status or ("reloading" if notice.reloading else None)
+        if said is not None:
+            self._note(run.subject.slot, said=said)
         if notice.error is not None:
             over = notice.error == NO_ERROR
             self._found(run, _SAYS, None if over else notice.error.message, notice.error.code)

@@ -17,6 +17,7 @@ from uphold.core.events import (
     Condemned,
     Event,
     Exited,
+    Extended,
     Forgotten,
     GaveUp,
     Gone,
@@ -150,6 +151,10 @@ def _condemned(event: Condemned) -> Payload:
     }
 
 
+def _extended(event: Extended) -> Payload:
+    return {"slot": event.slot, "generation": event.generation, "seconds": event.seconds}
+
+
 def _kill_begun(event: KillBegun) -> Payload:
     return {"slot": event.slot, "generation": event.generation}
 
@@ -231,6 +236,7 @@ _PAYLOADS: Final[dict[type, Callable[[Any], Payload]]] = {
     Sickened: _sickened,
     Condemned: _condemned,
     AbortBegun: _stop_begun,
+    Extended: _extended,
     Appointed: _next_run,
     Skipped: _next_run,
     StateChanged: _changed,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Row = dict[str, object]
 
 
+_SUMMARY: Final = 50
 _TABLES: Final = ("environment", "labels", "depends_on")
 
 
@@ -98,6 +99,28 @@ def with_vitals(rows: list[Row], vitals: Mapping[str, Vital]) -> list[Row]:
         if each["state"] == State.RUNNING and vital.said:
             each["why"] = f"{each['why']}; it says: {vital.said}"
     return rows
+
+
+def health_report(row: Row) -> Row:
+    """Sum up how a worker does, and what a person may do about it."""
+    name, detail = row["name"], str(row["why"])
+    if row["admin"] != "enabled":
+        verbs = {"paused": "resume", "disabled": "enable", "quarantined": "approve"}
+        action = f"uphold {verbs.get(str(row['admin']), 'why')} {name}"
+    elif row["health"] in ("degraded", "unhealthy"):
+        action = f"uphold logs {name}; uphold restart {name}"
+    else:
+        action = ""
+    summary = f"{row['state']}, {row['health']}"
+    if row["last_error"] is not None:
+        summary = detail
+    return {
+        "level": row["health"],
+        "admin_state": row["admin"],
+        "summary": summary if len(summary) <= _SUMMARY else f"{summary[: _SUMMARY - 1]}…",
+        "detail": detail,
+        "action": action,
+    }
 
 
 def plain(value: object) -> Any:
