@@ -52,6 +52,8 @@ $(BENCH)/installed: pyproject.toml constraints.txt $(shell find src -name '*.py'
 ## bench: figures beside supervisord and a floor (quiet machine, please); WRITE=1 keeps them
 bench: $(BENCH)/installed
 	@$(BENCH)/bin/python tools/bench.py $(if $(WRITE),--write) $(ARGS)
+	@$(BENCH)/bin/python tools/bench_health.py
+	@$(BENCH)/bin/python tools/bench_runner.py || echo "the runner adds more than it may (150 ms, 12 MB)"
 
 ## soak: the longer proofs, one line each
 soak: $(VENV)/tested
