@@ -91,7 +91,7 @@ sys.exit(%s)
 """
 
 
-@pytest.mark.accepts("D-12", "P27")
+@pytest.mark.accepts("C-116", "D-12", "P27")
 def test_nothing_to_stop_is_a_success_and_says_so(uphold, home):
     for _ in range(2):
         result = uphold("stop")

@@ -131,6 +131,45 @@ def test_a_counter_that_stands_still_is_degraded_with_its_reason(site):
     assert site.worker("queue")["generation"] == 1
 
 
+FORKING = """
+import os, pathlib, socket, sys, time
+child = os.fork()
+if child == 0:
+    while True:
+        time.sleep(0.02)
+        if pathlib.Path("end").exists():
+            os._exit(7)
+speak = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+speak.connect(os.environ["NOTIFY_SOCKET"])
+speak.send(f"MAINPID={child}\\nREADY=1".encode())
+pathlib.Path("child").write_text(str(child))
+while not pathlib.Path("leave").exists():
+    time.sleep(0.02)
+"""
+
+
+def test_a_worker_may_name_another_of_its_processes_as_the_main_one(site):
+    (site.folder / "forking.py").write_text(FORKING)
+    site.workers(
+        web={"command": [sys.executable, "forking.py"], "ready": {"notify": True}, "restart": "no"}
+    )
+    site.ok("start")
+    child = int(
+        eventually(lambda: (site.folder / "child").exists() and (site.folder / "child").read_text())
+    )
+    site.until("web", state="running", pid=child)
+    (site.folder / "leave").touch()
+    eventually(lambda: len(site.processes()) == 3, what="supervisor, pump and the child are left")
+    assert site.worker("web")["pid"] == child
+    site.kill_supervisor()
+    site.ok("start")
+    row = site.until("web", state="running", pid=child)
+    assert row["generation"] == 1
+    (site.folder / "end").touch()
+    row = site.until("web", state="exited")
+    assert row["exit"]["code"] in (7, None), "where the kernel does not tell, nobody knows"
+
+
 def test_readiness_by_a_descriptor_a_line_and_a_command(site):
     site.workers(
         fd={"command": ["sh", "-c", "echo >&5; exec sleep 1000"], "ready": {"fd": 5}},

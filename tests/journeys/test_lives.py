@@ -101,7 +101,9 @@ def test_no_line_is_lost_or_doubled_across_a_kill_and_a_restart(site):
     assert len(numbers) > 60
 
 
-@pytest.mark.accepts("P4", "D-24", "D-25", "D-26", "R-13", "R-14", "R-16", "D-32", "B-41", "S24")
+@pytest.mark.accepts(
+    "C-115", "P4", "D-24", "D-25", "D-26", "R-13", "R-14", "R-16", "D-32", "B-41", "S24"
+)
 def test_a_worker_that_ignores_term_is_killed_after_its_grace_and_this_is_logged(site):
     site.workers(
         stubborn={

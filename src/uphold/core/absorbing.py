@@ -223,7 +223,8 @@ def _judged(
 
 def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -> Changes:
     adopted = isinstance(fact, events.Adopted)
-    first_sight = status.identity != fact.identity
+    # A run goes on when it names another process as its main one: it did not begin anew.
+    first_sight = status.identity is None or status.generation != fact.generation
     # A stop that was begun goes on when its process turns up late; a stop that a dead
     # supervisor had begun is begun anew, since nobody knows whether its signal was sent.
     stays = status.state is State.STOPPING and not adopted

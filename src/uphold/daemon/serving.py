@@ -22,6 +22,7 @@ from uphold.config.watching import ConfigWatch
 from uphold.control.server import ControlServer, error_view
 from uphold.core import orders
 from uphold.core.events import Note
+from uphold.core.notices import Notice, Refused
 from uphold.core.specs import Kind
 from uphold.core.statuses import State
 from uphold.core.times import utc_text
@@ -212,7 +213,7 @@ async def _serve_owned(
         server = ControlServer(home.path, methods.table(), methods.streams())
         stack.push_async_callback(supervisor.abandon)
         await supervisor.start(forgive=launch.forgive)
-        ear.begin(supervisor.checks.heard)
+        ear.begin(partial(_heard, supervisor, driver))
         driver.announcements.begin(supervisor.checks.ready_by_descriptor)
         await server.open()
         stack.push_async_callback(server.close)
@@ -270,6 +271,19 @@ async def _dismiss(helpers: Sequence[asyncio.Task[None]], stories: asyncio.Task[
         task.cancel()
     await asyncio.wait({*helpers, stories}, timeout=2.0)
     stories.cancel()
+
+
+def _heard(
+    supervisor: Supervisor,
+    driver: ProcessDriver,
+    slot: str,
+    generation: int,
+    notice: Notice | Refused,
+) -> None:
+    """Hand on what a worker says of itself."""
+    if isinstance(notice, Notice) and notice.main_pid is not None:
+        driver.follow_main(slot, generation, notice.main_pid)
+    supervisor.checks.heard(slot, generation, notice)
 
 
 def _report_failure(log: BookLog, task: asyncio.Task[None]) -> None:

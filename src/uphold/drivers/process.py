@@ -27,12 +27,13 @@ from uphold.drivers.watching import Watch
 from uphold.drivers.weighing import Scale
 from uphold.errors import HostFailure
 from uphold.host.environments import Environments
-from uphold.host.processes import Process
+from uphold.host.processes import Process, hold_sighted
 from uphold.host.processes.containment import Ending
 from uphold.host.processes.groups import Groups
 from uphold.host.processes.outputs import Outputs
 from uphold.host.processes.scanning import Scanner
 from uphold.host.processes.slotlocks import read_record
+from uphold.host.proctable import read_stat
 from uphold.ports.drivers import Launch, Sighting, Trace
 
 if TYPE_CHECKING:
@@ -163,6 +164,23 @@ class ProcessDriver:
             raise
         probe.close()
         return ending.code
+
+    def follow_main(self, slot: str, generation: int, pid: int) -> None:
+        """Take another process of a slot for its main one, as a worker wishes (MAINPID=).
+
+        Whoever hands this on has verified that the process belongs to the slot.
+        """
+        run = self._watch.runs.get(slot)
+        if run is None or run.process is None or run.stopping or run.generation != generation:
+            return
+        stat = read_stat(pid)
+        if stat is None or pid == run.process.identity.pid:
+            return
+        process = hold_sighted(pid, stat.start_ticks, run.process.identity.nonce)
+        if process is None:
+            return
+        self._watch.exchange(run, process)
+        self._facts.tell(Adopted(slot=slot, generation=generation, identity=process.identity))
 
     def spec_of(self, slot: str) -> WorkerSpec | None:
         """Give the terms that the present run of a slot was started under."""

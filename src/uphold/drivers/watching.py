@@ -78,6 +78,18 @@ class Watch:
         if run.spec.limits.memory is not None:
             self._scale.add(run)
 
+    def exchange(self, run: Run, process: Process) -> None:
+        """Watch another process as the main one of a run; the old one is left to the reaper."""
+        old = run.process
+        if old is not None:
+            if old.descriptor >= 0:
+                asyncio.get_running_loop().remove_reader(old.descriptor)
+            self._children.discard(old.identity.pid)
+            old.close()
+        run.process = process
+        run.main = process.identity
+        self.hold(run, process)
+
     def empty(self, run: Run) -> None:
         """Begin to end whatever there is of a slot; Gone is told when nothing is left."""
         if run.emptying is None:
