@@ -107,17 +107,22 @@ def test_no_line_is_lost_or_doubled_across_a_kill_and_a_restart(site):
 def test_a_worker_that_ignores_term_is_killed_after_its_grace_and_this_is_logged(site):
     site.workers(
         stubborn={
-            "command": "trap '' TERM; while :; do sleep 1; done",
+            "command": "trap '' TERM; touch deaf; while :; do sleep 1; done",
             "shell": True,
             "stop": {"grace": "500ms"},
         }
     )
     site.ok("start")
+    eventually((site.folder / "deaf").exists)
     pid = site.worker("stubborn")["pid"]
     site.ok("stop", "stubborn")
     assert is_gone(pid)
-    log = (site.home / "logs" / "supervisor.log").read_text()
-    assert any("stubborn" in line and "forced" in line for line in log.splitlines())
+
+    def is_logged():
+        log = (site.home / "logs" / "supervisor.log").read_text()
+        return any("stubborn" in line and "forced" in line for line in log.splitlines())
+
+    eventually(is_logged, what="it is written a moment after it was done")
 
 
 @pytest.mark.accepts("E-08", "P3", "S24")
