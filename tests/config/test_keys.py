@@ -37,6 +37,7 @@ def every_key():
                 yield from ((section, f"{key.name}.{inner.name}") for inner in key.kind.keys)
 
 
+@pytest.mark.accepts("B-88")
 @pytest.mark.parametrize("name", TABLES)
 def test_defaults_in_the_table_are_those_of_the_core(name):
     table, core = TABLES[name]

@@ -200,7 +200,7 @@ async def test_a_worker_that_asks_for_time_gets_it(stage):
     assert ("kill", "web") in stage.driver.calls
 
 
-@pytest.mark.accepts("P26")
+@pytest.mark.accepts("P26", "B-23")
 @staged(BEATS)
 async def test_missing_beats_warn_then_degrade_then_end(stage):
     await says(stage, watchdog="alive")
