@@ -65,7 +65,7 @@ async def test_a_worker_is_starting_until_it_is_ready_and_only_then_is_it_health
     assert "worker.ready" in types(stage)
 
 
-@pytest.mark.accepts("E-04", "B-17", "D-23")
+@pytest.mark.accepts("E-04", "E-44", "B-17", "D-23")
 @staged(WEB)
 async def test_one_that_is_no_longer_ready_is_unhealthy_and_goes_on_until_it_recovers(stage):
     await stage.clock.advance(1.0)
@@ -200,7 +200,7 @@ async def test_a_worker_that_asks_for_time_gets_it(stage):
     assert ("kill", "web") in stage.driver.calls
 
 
-@pytest.mark.accepts("P26", "B-23")
+@pytest.mark.accepts("P26", "B-23", "B-84")
 @staged(BEATS)
 async def test_missing_beats_warn_then_degrade_then_end(stage):
     await says(stage, watchdog="alive")
@@ -243,7 +243,7 @@ async def test_progress_that_stands_still_is_not_work(stage):
     assert stage.status("web").generation == 1
 
 
-@pytest.mark.accepts("C-109", "C-110", "C-111", "C-112")
+@pytest.mark.accepts("C-109", "C-110", "C-111", "C-112", "B-81")
 @staged(FILE)
 async def test_a_stale_file_degrades_and_never_ends_a_worker_by_default(stage):
     def write(**what):

@@ -89,7 +89,7 @@ def test_requests_are_answered_given_up_or_refused_and_who_is_left_out_is_nowher
     eventually(lambda: runtime.worker("queue")["last_heartbeat_at"] > first)
 
 
-@pytest.mark.accepts("D-15", "D-17", "D-20", "D-22")
+@pytest.mark.accepts("B-24", "D-15", "D-17", "D-20", "D-22")
 def test_a_channel_that_breaks_makes_the_whole_degraded_and_mending_it_makes_it_well(runtime, chat):
     runtime.setting(CHAT_TOKEN=TOKEN, CHAT_URL=chat.url, CHAT_EVERY="0.1")
     runtime.ok("start")
