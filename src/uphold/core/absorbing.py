@@ -16,7 +16,7 @@ from uphold.core.altering import alter
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
 from uphold.core.restarts import comes_back, failures_after, succeeded
-from uphold.core.specs import Instant, Probe, WorkerSpec
+from uphold.core.specs import Instant, WorkerSpec
 from uphold.core.statuses import (
     ALIVE,
     RESTING,
@@ -230,7 +230,7 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
     stays = status.state is State.STOPPING and not adopted
     # One that was ready before its supervisor died is not asked to be so again.
     # Nor is one whose descriptor for saying so was lost with that supervisor.
-    by_descriptor = status.terms is not None and _way(status.terms.ready) == "fd"
+    by_descriptor = status.terms is not None and status.terms.ready_way == "fd"
     was_ready = adopted and (status.state in (State.RUNNING, State.STOPPING) or by_descriptor)
     awaited = status.terms is not None and status.terms.ready is not None and not was_ready
     up = State.STARTING if awaited else State.RUNNING
@@ -247,10 +247,6 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
         "killed": False,
         "why": "adopted" if adopted else "up, and not ready yet" if awaited else status.why,
     }
-
-
-def _way(probe: Probe | None) -> str:
-    return "" if probe is None else probe.way
 
 
 def _not_started(status: SlotStatus, fact: events.StartFailed) -> Changes:

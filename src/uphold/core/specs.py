@@ -180,6 +180,11 @@ class WorkerSpec:
         """Tell whether it runs elsewhere, and is known by its heartbeats alone."""
         return self.kind is Kind.REMOTE
 
+    @property
+    def ready_way(self) -> str:
+        """How it is found out that it is up; empty if its process is enough."""
+        return "" if self.ready is None else self.ready.way
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorSpec:

@@ -29,7 +29,7 @@ from uphold.core.vitals import (
     pause_before,
     worst,
 )
-from uphold.engine.patients import Patient, is_patient, spread, way_of
+from uphold.engine.patients import Patient, is_patient, spread
 from uphold.engine.showing import Vitals
 from uphold.ports.probes import Subject
 
@@ -161,7 +161,7 @@ class Checks:
             self._beaten(run, None)
         if notice.watchdog == "trigger":
             self._condemn(run, UNHEALTHY, "it asked to be ended (WATCHDOG=trigger)")
-        if notice.ready and way_of(run.subject.spec.ready) in _SAID:
+        if notice.ready and run.subject.spec.ready_way in _SAID:
             self._become_ready(run)
 
     async def run(self) -> None:
@@ -198,11 +198,10 @@ class Checks:
         if old is not None:
             self._drop(status.slot, old)
         spec = status.terms
-        now = self._clock.now().mono
         subject = Subject(
             slot=status.slot, generation=status.generation, nonce=status.nonce, spec=spec
         )
-        run = Patient(subject=subject, started=now, ready=status.state is State.RUNNING)
+        run = Patient(subject=subject, ready=status.state is State.RUNNING)
         run.told = status.finding
         self._runs[status.slot] = run
         if spec.ready is not None and spec.ready.way in _ASKED:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from uphold.core.specs import Instant
 from uphold.core.statuses import State
 
 if TYPE_CHECKING:
     import asyncio
 
-    from uphold.core.specs import Probe
     from uphold.core.statuses import Finding, SlotStatus
     from uphold.core.vitals import Pulse, Tally
     from uphold.ports.probes import Subject
@@ -23,7 +21,6 @@ class Patient:
     """What is known about the health of one run."""
 
     subject: Subject
-    started: Instant
     ready: bool
     """It has been called ready, or nobody asks."""
     tallies: dict[str, Tally] = field(default_factory=dict)
@@ -48,11 +45,6 @@ def is_patient(status: SlotStatus) -> bool:
     if status.finding is not None and status.finding.code:
         return False
     return not (spec.ready is None and spec.live is None and spec.heartbeat is None)
-
-
-def way_of(probe: Probe | None) -> str:
-    """Tell how somebody is asked; empty if nobody is."""
-    return "" if probe is None else probe.way
 
 
 def spread(run: Patient, every: float) -> float:
