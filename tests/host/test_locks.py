@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from uphold.errors import EXIT_ALREADY_RUNNING, AlreadyRunning, HostFailure
 from uphold.host.homes import Home
 from uphold.host.locks import HomeLock, Owner, Standing, read_owner
-from uphold.host.proctable import boot_id
+from uphold.host.proctable import boot_id, dying
 from uphold.testing.waiting import until
 
 SINCE = 1767225600.0
@@ -131,6 +132,46 @@ def test_an_unreaped_owner_is_not_alive(home):
         process.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert read_owner(home).standing is Standing.STALE
+
+
+DYING = """
+import ctypes, os, sys, threading
+from uphold.host.homes import Home
+from uphold.host.locks import HomeLock, Owner
+lock = HomeLock.take(Home(sys.argv[1]), Owner.this_process("other", 1767225600.0))
+def last_thread():
+    os.read(0, 1)
+    os._exit(0)
+threading.Thread(target=last_thread).start()
+print("held", flush=True)
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)  # this thread alone
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
+@pytest.mark.accepts("P1", "D-08")
+def test_a_dying_owner_is_waited_for_and_sends_nobody_away(home):
+    """After a kill the leader is dead while a thread still waits for the disk, lock in hand."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", DYING, str(home.path)],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout.readline() == b"held\n"
+        until(lambda: dying(process.pid))
+        found = read_owner(home)
+        assert (found.standing, found.keeps_out()) == (Standing.RUNNING, False)
+        with pytest.raises(AlreadyRunning):  # its lock is never broken, however dead it looks
+            HomeLock.take(home, owner(), retry=0.1)
+        threading.Timer(0.1, process.stdin.close).start()
+        lock = HomeLock.take(home, owner(), retry=60)
+        assert process.wait() == 0
+        lock.release(SINCE)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 @pytest.mark.accepts("P1")

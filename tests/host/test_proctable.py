@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from uphold.host.proctable import (
+    dying,
     ended,
     lives,
     parse_stat,
@@ -103,3 +104,13 @@ def test_ps_tells_the_same_where_there_is_no_proc():
         child.kill()
         until(lambda: stats_by_ps(child.pid)[0].dead)
     assert stats_by_ps(child.pid) == []
+
+
+def test_a_process_is_dying_once_it_can_only_end():
+    process = subprocess.Popen(["sleep", "60"])
+    assert not dying(process.pid)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert dying(process.pid)
+    process.wait()
+    assert dying(process.pid)  # nobody has that number: there is nothing to wait for

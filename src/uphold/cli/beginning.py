@@ -45,7 +45,7 @@ def start_supervisor(
 def refuse_second(place: Place) -> None:
     """Say who owns the home already, before any file is touched."""
     found = owner_of(place.home)
-    if found.standing == "running":
+    if found.keeps_out():
         raise AlreadyRunning(
             f"a supervisor already owns {place.home}: {found.owner}.",
             remedy="`uphold status` shows it, `uphold restart` starts it anew; "

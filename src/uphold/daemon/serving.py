@@ -42,7 +42,7 @@ from uphold.errors import AlreadyRunning, ConfigInvalid, StoreUnavailable, Uphol
 from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
-from uphold.host.locks import HomeLock, Owner, Standing, read_owner
+from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
 from uphold.host.memory import give_back
 from uphold.host.mirrors import ORDER, RuntimeMirror, read_mirror
@@ -100,7 +100,7 @@ def prepare(home: Home) -> None:
 def refuse_live_owner(home: Home) -> None:
     """Say at once that a supervisor runs here, before anything is touched."""
     found = read_owner(home)
-    if found.standing is Standing.RUNNING:
+    if found.keeps_out():
         raise AlreadyRunning(
             f"a supervisor already owns {home.path}: {found.owner}.",
             remedy="uphold status shows it; uphold stop ends it.",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from uphold.core.times import parse_utc, utc_text
 from uphold.errors import AlreadyRunning, HostFailure
-from uphold.host.proctable import boot_id, lives, pidfd_inode, read_stat
+from uphold.host.proctable import boot_id, dying, lives, pidfd_inode, read_stat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,6 +85,15 @@ class Ownership(NamedTuple):
     reason: str = ""
     """One clause saying how that is known."""
 
+    def keeps_out(self) -> bool:
+        """Tell whether a live owner forbids anybody else to start here.
+
+        One that was killed and has not ended yet keeps its lock for a moment; whoever starts
+        waits for the lock then, instead of being sent away by a dead supervisor.
+        """
+        running = self.standing is Standing.RUNNING and self.owner is not None
+        return running and not dying(self.owner.pid)  # type: ignore[union-attr]
+
 
 class HomeLock:
     """The right to act on a home, held until `release` or the end of this process."""
@@ -98,15 +107,16 @@ class HomeLock:
     def take(cls, home: Home, owner: Owner, retry: float = 3.0) -> HomeLock:
         """Become the owner, or raise AlreadyRunning naming the one there is.
 
-        A proven live owner is named at once and nothing is changed. A held lock without one
-        is what a kill leaves for some milliseconds, so it is tried again for `retry` seconds.
+        A proven live owner is named at once and nothing is changed. A held lock without one,
+        or whose owner is dying, is what a kill leaves for some milliseconds, so it is tried
+        again for `retry` seconds.
         """
         for left in range(round(retry / _STEP), -1, -1):
             descriptors = _try_lock(home)
             if descriptors is not None:
                 break
             found = read_owner(home)
-            if found.standing is Standing.RUNNING or not left:
+            if found.keeps_out() or not left:
                 raise _already_running(home, found)
             time.sleep(_STEP)
         assert descriptors is not None

@@ -18,6 +18,10 @@ _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 _MONTHS: Final = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _ABSENT: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
 _PROC: Final = sys.platform == "linux"
+_LEAVING: Final = 0x4 | 0x400
+"""Flags of a process: it is on its way out, it was killed by a signal (the kernel's sched.h)."""
+_KILL: Final = 1 << 8
+"""SIGKILL in a mask of signals."""
 
 
 class Stat(NamedTuple):
@@ -154,6 +158,25 @@ def ended(pidfd: int) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(0))
+
+
+def dying(pid: int) -> bool:
+    """Tell whether a process that still exists can do nothing any more but end.
+
+    Between a SIGKILL and the end there is a moment, longer if a thread waits for the disk, in
+    which the process still has its locks. False where there is no /proc.
+    """
+    if not _PROC:
+        return False
+    _, _, tail = read_proc(f"/proc/{pid}/stat", at_once=True).rpartition(b")")
+    fields = tail.split()
+    if len(fields) < 7 or fields[0] in (b"Z", b"X") or int(fields[6]) & _LEAVING:
+        return True
+    pending = 0
+    for line in read_proc(f"/proc/{pid}/status").splitlines():
+        if line.startswith((b"SigPnd:", b"ShdPnd:")):
+            pending |= int(line.split()[1], 16)
+    return bool(pending & _KILL)
 
 
 def stats_by_ps(pid: int | None = None) -> list[Stat]:
