@@ -19,7 +19,7 @@ $(VENV)/installed: pyproject.toml src/uphold/version.py
 # What the tests and checks need on top.
 $(VENV)/tested: $(VENV)/installed constraints.txt
 	@echo "installing what tests and checks need ..."
-	@$(PIP) $(TEST_TOOLS) $(CHECK_TOOLS) && touch $@
+	@$(PIP) -e '.[sql]' $(TEST_TOOLS) $(CHECK_TOOLS) && touch $@
 
 ## run: supervise examples/quickstart in the foreground; Ctrl-C stops it
 run: $(VENV)/installed

@@ -11,12 +11,14 @@ from uphold.config import keys
 from uphold.config.loading import load
 from uphold.config.places import Place, Report
 from uphold.config.shapes import Table
-from uphold.core.specs import SupervisorSpec, WorkerSpec
+from uphold.core.specs import JournalSpec, StoreSpec, SupervisorSpec, WorkerSpec
 
 MANUAL = Path(__file__).parents[2] / "docs" / "configuration.md"
 TABLES = {
     "worker": (keys.WORKER, WorkerSpec(name="x")),
     "supervisor": (keys.SUPERVISOR, SupervisorSpec(name="x")),
+    "journal": (keys.JOURNAL, JournalSpec()),
+    "store": (keys.STORE, StoreSpec(url="sqlite:///x")),
     **{
         name: (table, table.build())
         for name, table in (
@@ -29,8 +31,16 @@ TABLES = {
 }
 
 
+SECTIONS = (
+    ("supervisor", keys.SUPERVISOR),
+    ("journal", keys.JOURNAL),
+    ("store", keys.STORE),
+    ("worker", keys.WORKER),
+)
+
+
 def every_key():
-    for section, table in (("supervisor", keys.SUPERVISOR), ("worker", keys.WORKER)):
+    for section, table in SECTIONS:
         for key in table.keys:
             yield section, key.name
             if isinstance(key.kind, Table):
@@ -53,7 +63,7 @@ def test_defaults_in_the_table_are_those_of_the_core(name):
 def test_keys_without_a_default_are_unset_in_the_core():
     for table, core in TABLES.values():
         for key in table.keys:
-            if key.default is None and key.name not in ("name", "command", "env_file"):
+            if key.default is None and key.name not in ("name", "command", "env_file", "url"):
                 assert getattr(core, key.name) is None, key.name
 
 
@@ -83,4 +93,4 @@ def test_every_example_in_the_manual_is_right(tmp_path):
 def test_keys_of_other_supervisors_lead_to_keys_that_exist():
     known = {name for _, name in every_key()}
     assert set(keys.WORKER.meant.values()) <= known
-    assert not set(keys.WORKER.meant) & {name for _, name in every_key()}
+    assert not set(keys.WORKER.meant) & {name for each, name in every_key() if each == "worker"}

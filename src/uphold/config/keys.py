@@ -24,6 +24,7 @@ from uphold.config.kinds import (
 )
 from uphold.config.probes import HEARTBEAT, LIVE, READY
 from uphold.config.shapes import Command, ExitCodes, Key, Needs, PassedNames, Table, TextTable
+from uphold.config.stores import StoreUrl, TableNames
 from uphold.config.timetables import CronText, ZoneName
 from uphold.core.specs import Backoff, Limits, Logs, RestartPolicy, Schedule, StopRule
 
@@ -39,6 +40,29 @@ SUPERVISOR: Final = Table(
         Key("heartbeat_every", Duration(0.1, DAY), "30s", "How often it says that it lives."),
         Key("on_exit", Choice(("stop", "keep")), "stop", "What TERM or INT does to workers."),
     )
+)
+
+STORE: Final = Table(
+    (
+        Key("url", StoreUrl(), None, "The database that gets a copy of everything."),
+        Key(
+            "critical_tables",
+            TableNames(),
+            ["jobs_t", "workers_t", "audit_log_t", "events_t"],
+            "The tables whose rows verify-db counts.",
+        ),
+        Key("spool", Size(2**20, 2**44), "256MiB", "Size of events that wait for it at most."),
+    ),
+)
+
+JOURNAL: Final = Table(
+    (
+        Key("events_for", Duration(60, 100 * YEAR), "30d", "How long events are kept."),
+        Key("events_at_most", Whole(1000, 10**9), 100_000, "How many events are kept."),
+        Key("jobs_for", Duration(60, 100 * YEAR), "90d", "How long finished jobs are kept."),
+        Key("audit_for", Duration(60, 100 * YEAR), "730d", "How long the audit is kept."),
+        Key("max_size", Size(2**20, 2**44), "256MiB", "Size above which older events go."),
+    ),
 )
 
 BACKOFF: Final = Table(
@@ -192,9 +216,7 @@ WORKER: Final = Table(
     },
 )
 
-SECTIONS: Final = ("supervisor", "defaults", "workers")
-LATER_SECTIONS: Final = frozenset(
-    {"teams", "policies", "inbox", "deploy", "store", "gateway", "fleet"}
-)
+SECTIONS: Final = ("supervisor", "journal", "store", "defaults", "workers")
+LATER_SECTIONS: Final = frozenset({"teams", "policies", "inbox", "deploy", "gateway", "fleet"})
 WRAPPER: Final = "uphold"
 """A file with a table of this name may be some application's own; only that part is read."""

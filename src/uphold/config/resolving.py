@@ -24,7 +24,16 @@ from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
 from uphold.config.timetables import is_whole, settle_schedule
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
-from uphold.core.specs import Heartbeat, Kind, Probe, Settings, SupervisorSpec, WorkerSpec
+from uphold.core.specs import (
+    Heartbeat,
+    JournalSpec,
+    Kind,
+    Probe,
+    Settings,
+    StoreSpec,
+    SupervisorSpec,
+    WorkerSpec,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,13 +108,28 @@ class Resolver:
             self._defaults[key] = words
         workers = self._workers(tables.get("workers"))
         check_links(workers, self._report, self._root, frozenset(self._left_out))
+        store = self._store(tables)  # before the secrets are counted: its password is one
         return Settings(
             supervisor=SupervisorSpec(**{"name": _host_name(), **supervisor}),
             workers=tuple(workers),
             source=source,
             secrets=self._secrets.all(),
             left_out=tuple(self._left_out),
+            store=store,
+            journal=JournalSpec(**self._table(keys.JOURNAL, tables, "journal")),
         )
+
+    def _store(self, tables: dict[str, Any]) -> StoreSpec | None:
+        if "store" not in tables:
+            return None
+        found = self._table(keys.STORE, tables, "store")
+        if "url" not in found:
+            if isinstance(tables["store"], dict) and "url" not in tables["store"]:
+                place = Place(self._report, (*self._root, "store"), "[store]")
+                place.wrong("needs a url; without a database leave the section out")
+            return None
+        self._secrets.in_address(found["url"])
+        return StoreSpec(**found)
 
     def _check_sections(self, tables: dict[str, Any]) -> None:
         top = Place(self._report, self._root, "the file")

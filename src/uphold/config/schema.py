@@ -21,6 +21,8 @@ def json_schema() -> dict[str, Any]:
                 **keys.SUPERVISOR.schema(),
                 "description": "The supervisor itself.",
             },
+            "journal": {**keys.JOURNAL.schema(), "description": "How much of the past is kept."},
+            "store": {**keys.STORE.schema(), "description": "The database that gets a copy."},
             "defaults": {
                 **worker,
                 "description": "Terms that every worker has unless it says otherwise.",

@@ -67,6 +67,16 @@ class Secrets:
                 self.named(option, word)
             option = match[1] if match and match[2] is None else ""
 
+    def in_address(self, url: str) -> None:
+        """Take the password of a database's address: as it is written, and as it is meant."""
+        from urllib.parse import unquote  # noqa: PLC0415 - only for those who have a database
+
+        user, at, _ = url.partition("://")[2].rpartition("@")
+        password = user.partition(":")[2] if at else ""
+        for form in {password, unquote(password)}:
+            self._take(form)
+        self.named("url", url)
+
     def all(self) -> tuple[str, ...]:
         """List them, longest first, so that none is hidden only in part."""
         return tuple(sorted(self._found, key=lambda value: (-len(value), value)))

@@ -197,6 +197,30 @@ class SupervisorSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSpec:
+    """The shared database that gets a copy of the journal."""
+
+    url: str
+    """With its password: shown nowhere, handed to the recorder alone."""
+    critical_tables: tuple[str, ...] = ("jobs_t", "workers_t", "audit_log_t", "events_t")
+    """Tables whose rows `verify-db` counts."""
+    spool: int = 256 * 2**20
+    """Bytes of events that wait while the database is away; the audit waits without a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSpec:
+    """How much of the past the journal keeps. Times are seconds, sizes bytes."""
+
+    events_for: float = 30 * 86400.0
+    events_at_most: int = 100_000
+    jobs_for: float = 90 * 86400.0
+    audit_for: float = 730 * 86400.0
+    max_size: int = 256 * 2**20
+    """Size of the file above which older events go, and after them older jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One configuration file, read, resolved and found right."""
 
@@ -208,3 +232,5 @@ class Settings:
     """Values that must never be shown; used by redaction only."""
     left_out: tuple[str, ...] = ()
     """Names in the file that are no workers now, as their `when` says so."""
+    store: StoreSpec | None = None
+    journal: JournalSpec = JournalSpec()
