@@ -11,7 +11,14 @@ from uphold.config import keys
 from uphold.config.loading import load
 from uphold.config.places import Place, Report
 from uphold.config.shapes import Table
-from uphold.core.specs import JournalSpec, StoreSpec, SupervisorSpec, WorkerSpec
+from uphold.core.specs import (
+    DeploySpec,
+    InboxSpec,
+    JournalSpec,
+    StoreSpec,
+    SupervisorSpec,
+    WorkerSpec,
+)
 
 MANUAL = Path(__file__).parents[2] / "docs" / "configuration.md"
 TABLES = {
@@ -19,6 +26,8 @@ TABLES = {
     "supervisor": (keys.SUPERVISOR, SupervisorSpec(name="x")),
     "journal": (keys.JOURNAL, JournalSpec()),
     "store": (keys.STORE, StoreSpec(url="sqlite:///x")),
+    "inbox": (keys.INBOX, InboxSpec(share="/x")),
+    "deploy": (keys.DEPLOY, DeploySpec(repo="/x")),
     **{
         name: (table, table.build())
         for name, table in (
@@ -26,6 +35,8 @@ TABLES = {
             ("stop", keys.STOP),
             ("limits", keys.LIMITS),
             ("logs", keys.LOGS),
+            ("layout", keys.LAYOUT),
+            ("gate", keys.GATE),
         )
     },
 }
@@ -35,6 +46,8 @@ SECTIONS = (
     ("supervisor", keys.SUPERVISOR),
     ("journal", keys.JOURNAL),
     ("store", keys.STORE),
+    ("inbox", keys.INBOX),
+    ("deploy", keys.DEPLOY),
     ("worker", keys.WORKER),
 )
 
@@ -52,7 +65,7 @@ def every_key():
 def test_defaults_in_the_table_are_those_of_the_core(name):
     table, core = TABLES[name]
     for key in table.keys:
-        if key.default in (None, {}) or key.name in ("home", "working_dir", "when"):
+        if key.default in (None, {}) or key.name in ("home", "working_dir", "when", "repo"):
             continue
         report = Report()
         read = key.kind.read(key.default, Place(report, (), ""))
@@ -63,7 +76,13 @@ def test_defaults_in_the_table_are_those_of_the_core(name):
 def test_keys_without_a_default_are_unset_in_the_core():
     for table, core in TABLES.values():
         for key in table.keys:
-            if key.default is None and key.name not in ("name", "command", "env_file", "url"):
+            if key.default is None and key.name not in (
+                "name",
+                "command",
+                "env_file",
+                "url",
+                "share",
+            ):
                 assert getattr(core, key.name) is None, key.name
 
 

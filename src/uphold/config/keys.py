@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from uphold.config.folders import Below, BelowList, FlagPattern, GitName, Senders, WorkerNames
 from uphold.config.kinds import (
     Account,
     Choice,
@@ -26,7 +27,16 @@ from uphold.config.probes import HEARTBEAT, LIVE, READY
 from uphold.config.shapes import Command, ExitCodes, Key, Needs, PassedNames, Table, TextTable
 from uphold.config.stores import StoreUrl, TableNames
 from uphold.config.timetables import CronText, ZoneName
-from uphold.core.specs import Backoff, Limits, Logs, RestartPolicy, Schedule, StopRule
+from uphold.core.specs import (
+    Backoff,
+    Gate,
+    Layout,
+    Limits,
+    Logs,
+    RestartPolicy,
+    Schedule,
+    StopRule,
+)
 
 MINUTE: Final = 60.0
 DAY: Final = 86400.0
@@ -62,6 +72,55 @@ JOURNAL: Final = Table(
         Key("jobs_for", Duration(60, 100 * YEAR), "90d", "How long finished jobs are kept."),
         Key("audit_for", Duration(60, 100 * YEAR), "730d", "How long the audit is kept."),
         Key("max_size", Size(2**20, 2**44), "256MiB", "Size above which older events go."),
+    ),
+)
+
+LAYOUT: Final = Table(
+    (
+        Key("state", Below(), "00_STATE", "Heartbeats and markers."),
+        Key("logs", Below(), "05_LOGS", "Logs and reports."),
+        Key("inbox", Below(), "Worker_Inbox", "Where flags are dropped."),
+        Key("outbox", Below(), "Worker_Outbox", "Where receipts are left."),
+    ),
+    build=Layout,
+)
+
+INBOX: Final = Table(
+    (
+        Key("share", FilePath(), None, "The top folder of the share."),
+        Key("poll_every", Duration(0.1, DAY), "5s", "How often the inbox is looked at."),
+        Key("require_signature", Flag(), False, "Whether flags without a signature are refused."),
+        Key("pattern", FlagPattern(), "supervisor_*.flag", "Which files of the inbox are ours."),
+        Key("layout", LAYOUT, {}, "Where things lie on the share."),
+        Key(
+            "paths",
+            BelowList(),
+            ["00_STATE", "01_RAW", "02_WORK", "03_REFERENCE", "04_PUBLISH", "05_LOGS"],
+            "Folders of the share that must be there.",
+        ),
+        Key("senders", Senders(), {}, "Who signs flags: a key each, and what they may do."),
+    ),
+)
+
+GATE: Final = Table(
+    (
+        Key("healthy_for", Duration(0, DAY), "30s", "How long workers must be well afterwards."),
+        Key("rollback", Flag(), True, "Whether the old commit comes back if they are not."),
+    ),
+    build=Gate,
+)
+
+DEPLOY: Final = Table(
+    (
+        Key("repo", FilePath(), ".", "The checkout that is updated."),
+        Key("remote", GitName(), "origin", "Where updates come from."),
+        Key("branch", GitName(), "main", "The branch that is followed."),
+        Key("requirements", Below(), "requirements.txt", "What update --deps installs."),
+        Key("workers", WorkerNames(), [], "Who is stopped meanwhile, as they run from there."),
+        Key("gate", GATE, {}, "What an update must come to before it counts."),
+        Key("pip", Choice(("usual", "strict")), "usual", "How strictly packages are installed."),
+        Key("python", FilePath(), "python3", "The interpreter that packages are installed for."),
+        Key("worker_log", Below(), "05_LOGS/watcher.log", "The log that diagnostics show."),
     ),
 )
 
@@ -216,7 +275,7 @@ WORKER: Final = Table(
     },
 )
 
-SECTIONS: Final = ("supervisor", "journal", "store", "defaults", "workers")
-LATER_SECTIONS: Final = frozenset({"teams", "policies", "inbox", "deploy", "gateway", "fleet"})
+SECTIONS: Final = ("supervisor", "journal", "store", "inbox", "deploy", "defaults", "workers")
+LATER_SECTIONS: Final = frozenset({"teams", "policies", "gateway", "fleet"})
 WRAPPER: Final = "uphold"
 """A file with a table of this name may be some application's own; only that part is read."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from uphold.config.resolving import EnvFile
 
 MISSING: Final = "UPH_CONFIG_MISSING"
-_NOT_WORKERS: Final = frozenset({"supervisor", "journal", "store", "defaults"})
-_SECRET_KEYS: Final = frozenset({"environment", "command", "store"})
+_NOT_WORKERS: Final = frozenset({"supervisor", "journal", "store", "inbox", "deploy", "defaults"})
+_SECRET_KEYS: Final = frozenset({"environment", "command", "store", "senders"})
 """Where secrets go: a variable used elsewhere names things that are meant to be seen."""
 
 

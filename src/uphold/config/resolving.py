@@ -20,20 +20,12 @@ from uphold.config.linking import check_links
 from uphold.config.places import Enough, Place, Report, shown
 from uphold.config.probes import check_probe, over_defaults
 from uphold.config.secrecy import Secrets
+from uphold.config.sections import Sections
 from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
 from uphold.config.timetables import is_whole, settle_schedule
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
-from uphold.core.specs import (
-    Heartbeat,
-    JournalSpec,
-    Kind,
-    Probe,
-    Settings,
-    StoreSpec,
-    SupervisorSpec,
-    WorkerSpec,
-)
+from uphold.core.specs import Heartbeat, Kind, Probe, Settings, SupervisorSpec, WorkerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,28 +100,16 @@ class Resolver:
             self._defaults[key] = words
         workers = self._workers(tables.get("workers"))
         check_links(workers, self._report, self._root, frozenset(self._left_out))
-        store = self._store(tables)  # before the secrets are counted: its password is one
+        sections = Sections(self._report, self._root, self._secrets, self._path)
+        others = sections.resolve(tables, workers)  # first: passwords and keys are secrets too
         return Settings(
             supervisor=SupervisorSpec(**{"name": _host_name(), **supervisor}),
             workers=tuple(workers),
             source=source,
             secrets=self._secrets.all(),
             left_out=tuple(self._left_out),
-            store=store,
-            journal=JournalSpec(**self._table(keys.JOURNAL, tables, "journal")),
+            **others,
         )
-
-    def _store(self, tables: dict[str, Any]) -> StoreSpec | None:
-        if "store" not in tables:
-            return None
-        found = self._table(keys.STORE, tables, "store")
-        if "url" not in found:
-            if isinstance(tables["store"], dict) and "url" not in tables["store"]:
-                place = Place(self._report, (*self._root, "store"), "[store]")
-                place.wrong("needs a url; without a database leave the section out")
-            return None
-        self._secrets.in_address(found["url"])
-        return StoreSpec(**found)
 
     def _check_sections(self, tables: dict[str, Any]) -> None:
         top = Place(self._report, self._root, "the file")

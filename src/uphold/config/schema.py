@@ -23,6 +23,8 @@ def json_schema() -> dict[str, Any]:
             },
             "journal": {**keys.JOURNAL.schema(), "description": "How much of the past is kept."},
             "store": {**keys.STORE.schema(), "description": "The database that gets a copy."},
+            "inbox": {**keys.INBOX.schema(), "description": "A shared folder that orders come by."},
+            "deploy": {**keys.DEPLOY.schema(), "description": "The checkout that is updated."},
             "defaults": {
                 **worker,
                 "description": "Terms that every worker has unless it says otherwise.",

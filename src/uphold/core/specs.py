@@ -221,6 +221,73 @@ class JournalSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where things lie on a share, relative to its top."""
+
+    state: str = "00_STATE"
+    logs: str = "05_LOGS"
+    inbox: str = "Worker_Inbox"
+    outbox: str = "Worker_Outbox"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderSpec:
+    """Somebody whose signed flags are believed, for the handlers they may use."""
+
+    name: str
+    key: str
+    """Shared with the sender; shown nowhere."""
+    may: tuple[str, ...] | None = None
+    """None: every handler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxSpec:
+    """A shared folder through which people without any other way in give orders."""
+
+    share: str
+    poll_every: float = 5.0
+    require_signature: bool = False
+    pattern: str = "supervisor_*.flag"
+    layout: Layout = Layout()
+    paths: tuple[str, ...] = (
+        "00_STATE",
+        "01_RAW",
+        "02_WORK",
+        "03_REFERENCE",
+        "04_PUBLISH",
+        "05_LOGS",
+    )
+    senders: tuple[SenderSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What an update must come to before it counts."""
+
+    healthy_for: float = 30.0
+    rollback: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploySpec:
+    """The checkout that some workers run from, and how it is brought up to date."""
+
+    repo: str
+    remote: str = "origin"
+    branch: str = "main"
+    requirements: str = "requirements.txt"
+    workers: tuple[str, ...] = ()
+    gate: Gate = Gate()
+    pip: str = "usual"
+    """`strict` installs only what is pinned by its hash, and never builds anything."""
+    python: str = "python3"
+    """The interpreter whose packages are installed."""
+    worker_log: str = "05_LOGS/watcher.log"
+    """The log on the share whose end goes into diagnostics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One configuration file, read, resolved and found right."""
 
@@ -234,3 +301,5 @@ class Settings:
     """Names in the file that are no workers now, as their `when` says so."""
     store: StoreSpec | None = None
     journal: JournalSpec = JournalSpec()
+    inbox: InboxSpec | None = None
+    deploy: DeploySpec | None = None
