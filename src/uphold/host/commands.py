@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from uphold.host.clock import MachineClock
 from uphold.host.environments import BASE, DEFAULT_PATH
+from uphold.host.proctable import read_proc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,6 +107,20 @@ def run(  # noqa: PLR0913 - what a program is started with
             if pipe is not None:
                 closing.callback(_close, pipe)
         return _Watch(process, words, limit, input, most).to_the_end()
+
+
+def at_work(name: str, folder: str | os.PathLike[str]) -> list[int]:
+    """List processes of this name that stand in a folder or below it, as far as we may see."""
+    top = os.path.realpath(folder)
+    found = []
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH208, PTH112
+        if entry.isdigit():
+            with suppress(OSError):
+                called = read_proc(f"/proc/{entry}/comm").decode(errors="replace").strip()
+                cwd = os.readlink(f"/proc/{entry}/cwd")  # noqa: PTH115
+                if called == name and (cwd == top or cwd.startswith(f"{top}/")):
+                    found.append(int(entry))
+    return found
 
 
 class _Kept:
