@@ -19,7 +19,8 @@ from uphold.errors import NotPermitted, UpholdError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from uphold.deploy.git import Checkout, Commit
+    from uphold.deploy.git import Checkout
+    from uphold.deploy.histories import Commit
     from uphold.deploy.records import Note
 
 COUNT: Final = "UPH_DEPLOY_COMMITS_BACK"
