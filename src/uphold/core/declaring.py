@@ -207,6 +207,8 @@ def _overridden(  # noqa: C901, PLR0912 - one arm for each wish
             orders.SignalWorkers()
             | orders.UpdateCode()
             | orders.RollBackCode()
+            | orders.FinishDeploy()
+            | orders.RestartSlowly()
             | orders.Diagnose()
             | orders.VerifyDatabase()
         ):
