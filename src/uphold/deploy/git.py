@@ -182,17 +182,15 @@ class Checkout(Histories):
 
     def in_the_way(self, older: str, newer: str) -> list[str]:
         """List files nobody tracks that stand where going from one to the other would write."""
-        found = []
+        found: dict[str, None] = {}
         for _, _, path in self.added(older, newer):
-            place = Path(self.git.repo, path)
-            if place.is_dir() and not place.is_symlink():
+            place = self._first_that_is_no_folder(path)
+            if place is None:  # a folder stands there: what is in it must go, or be tracked
                 others = self.git.must("ls-files", "--others", "-z", "--", path, most=MUCH)
-                found += [other for other in others.split("\0") if other][:1]
-            elif os.path.lexists(place):
-                found += [] if self._is_tracked(path) else [path]
-            else:
-                found += self._file_instead_of_folder(path)
-        return found
+                found |= dict.fromkeys([other for other in others.split("\0") if other][:1])
+            elif os.path.lexists(Path(self.git.repo, place)) and not self._is_tracked(place):
+                found[place] = None
+        return list(found)
 
     def check_way(self, older: str, newer: str) -> None:
         """Refuse to go where files would be overwritten that nobody else has a copy of."""
@@ -276,12 +274,13 @@ class Checkout(Histories):
         said = self.git.ask("diff", "--name-only", "--diff-filter=U", "-z").stdout
         return [name for name in said.split("\0") if name]
 
-    def _file_instead_of_folder(self, path: str) -> list[str]:
-        for parent in list(Path(path).parents)[:-1]:
-            place = Path(self.git.repo, parent)
-            if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
-                return [] if self._is_tracked(str(parent)) else [str(parent)]
-        return []
+    def _first_that_is_no_folder(self, path: str) -> str | None:
+        """Follow a path down as git does, never through a link; None if all of it is folders."""
+        for part in (*reversed(Path(path).parents[:-1]), Path(path)):
+            place = Path(self.git.repo, part)
+            if place.is_symlink() or not place.is_dir():
+                return str(part)
+        return None
 
     def _is_tracked(self, path: str) -> bool:
         return bool(self.git.must("ls-files", "-z", "--", path, most=MUCH))
