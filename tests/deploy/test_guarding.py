@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def test_nothing_of_the_supervisors_own_git_variables_reaches_it(
 def test_every_call_switches_off_what_runs_other_peoples_code(shim: Path):
     Git(str(shim)).must("status")
     words = (shim / "words").read_text().splitlines()
-    pairs = set(zip(words, words[1:], strict=False))
+    pairs = set(itertools.pairwise(words))
     for setting in (
         "core.hooksPath=/dev/null",
         "core.fsmonitor=false",

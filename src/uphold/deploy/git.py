@@ -7,6 +7,7 @@ after it was cut anywhere; in which order they come is decided by `updating` and
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -246,18 +247,18 @@ class Checkout(Histories):
         folders = self.folders()
         clear_left_locks(self, folders, index_too=True)
         self.git.ask("revert", "--quit")
-        added = {entry for older, newer in ways for entry in self.added(older, newer)}
-        entries = "".join(f"{mode} {blob} 0\t{path}\0" for mode, blob, path in sorted(added))
-        done = self.git.ask("read-tree", "--reset", checked(commit))
-        if not done.ok and "index" in done.stderr:
+        # First of all: it may be these files that have filled the disk.
+        for older, newer in ways:
+            for _, _, path in self.added(older, newer):
+                self._take_away(path)
+        try:
+            self.reset(commit)
+        except HostFailure as cause:
+            if "index" not in cause.message:
+                raise
             # A power cut can tear it; all it says stands in the commit as well.
             (folders.own / "index").unlink(missing_ok=True)
-            self.git.must("read-tree", "--reset", checked(commit))
-        if entries:
-            # Known to git now, they go when it is told to have the commit and nothing else.
-            given = entries.encode(errors="surrogateescape")
-            self.git.must("update-index", "-z", "--index-info", given=given)
-        self.reset(commit)
+            self.reset(commit)
 
     # Helpers.
 
@@ -281,6 +282,15 @@ class Checkout(Histories):
             if place.is_symlink() or not place.is_dir():
                 return str(part)
         return None
+
+    def _take_away(self, path: str) -> None:
+        """Remove a file and the folders that are empty then, never through a link."""
+        if self._first_that_is_no_folder(path) != path:
+            return
+        with suppress(OSError):
+            Path(self.git.repo, path).unlink(missing_ok=True)
+            for folder in Path(path).parents[:-1]:
+                Path(self.git.repo, folder).rmdir()
 
     def _is_tracked(self, path: str) -> bool:
         return bool(self.git.must("ls-files", "-z", "--", path, most=MUCH))
