@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import orders
 from uphold.core.orders import Refusal
-from uphold.inbox.receiving import Answer
+from uphold.inbox.obeying import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
