@@ -97,6 +97,7 @@ class SqliteJournal:
         """Never set: waiting for it passes time on the thread."""
         self._asked = 0
         """Requests the thread has not answered; while there are any, the connection is its own."""
+        self._pruning = False
         self._closed = False
 
     @property
@@ -131,6 +132,8 @@ class SqliteJournal:
             await self._ask(batch=batch)
         if self._committer.checkpoint_due and not self._closed:
             self._ask(work=self._committer.checkpoint)
+        if self._committer.prune_due(self._keep) and not self._closed and not self._pruning:
+            self._prune_surplus()
 
     async def events(
         self, *, after: int = 0, limit: int = 100, worker: str | None = None
@@ -146,6 +149,16 @@ class SqliteJournal:
         """Remove some of what is too old, between two transactions; 0 when nothing is left."""
         removed: int = await self._ask(work=lambda: self._committer.prune(now, self._keep))
         return removed
+
+    def _prune_surplus(self) -> None:
+        """Have the thread remove what is too much; one such request waits at most."""
+        self._pruning = True
+        keep = self._keep
+        answer = self._ask(work=lambda: self._committer.prune_surplus(keep))
+        answer.add_done_callback(self._pruned)
+
+    def _pruned(self, _: asyncio.Future[Any]) -> None:
+        self._pruning = False
 
     async def close(self) -> None:
         """Write what is queued, note that nothing is missing, and let go of the file."""
