@@ -11,7 +11,7 @@ from uphold.errors import Malformed, StoreUnavailable
 from uphold.journal.audit import Link, chained
 from uphold.journal.connecting import BUSY_SECONDS, connect_writing
 from uphold.journal.pruning import Keep, Stock, count_events, give_back, prune
-from uphold.journal.queries import EVENTS
+from uphold.journal.queries import EVENTS, UNRESTRICTED
 from uphold.journal.reading import event_shape
 from uphold.journal.reserving import Reserve
 from uphold.journal.rows import INSERT_EVENT, UPSERT_JOB, UPSERT_SLOT, UPSERT_WORKER, Rows
@@ -163,14 +163,7 @@ class Committer:
 
     def events(self, after: int, limit: int, worker: str | None) -> list[dict[str, object]]:
         """Read recorded events, oldest first."""
-        values = {
-            "after_seq": after,
-            "since": None,
-            "until": None,
-            "types": None,
-            "worker": worker,
-            "limit": limit,
-        }
+        values = UNRESTRICTED | {"after_seq": after, "worker": worker, "limit": limit}
         rows = self._open().execute(EVENTS[worker is not None, False], values)
         return [event_shape(row) for row in rows]
 

@@ -89,7 +89,8 @@ class SqliteJournal:
         self.fresh = not self.path.exists()
         """True when there was no journal: what else is known must be gathered elsewhere."""
         self._boot_id = boot_id
-        self._keep = keep or Keep()
+        self._keep = keep
+        """None: whoever opened it is no supervisor, and nothing is forgotten unasked."""
         self._committer = Committer(self.path, owner=owner, boot_id=boot_id, now=now)
         self._requests: SimpleQueue[_Request] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -132,8 +133,9 @@ class SqliteJournal:
             await self._ask(batch=batch)
         if self._committer.checkpoint_due and not self._closed:
             self._ask(work=self._committer.checkpoint)
-        if self._committer.prune_due(self._keep) and not self._closed and not self._pruning:
-            self._prune_surplus()
+        keep = self._keep
+        if keep and self._committer.prune_due(keep) and not self._closed and not self._pruning:
+            self._prune_surplus(keep)
 
     async def events(
         self, *, after: int = 0, limit: int = 100, worker: str | None = None
@@ -147,13 +149,14 @@ class SqliteJournal:
 
     async def prune(self, now: float) -> int:
         """Remove some of what is too old, between two transactions; 0 when nothing is left."""
-        removed: int = await self._ask(work=lambda: self._committer.prune(now, self._keep))
+        removed: int = await self._ask(
+            work=lambda: self._committer.prune(now, self._keep or Keep())
+        )
         return removed
 
-    def _prune_surplus(self) -> None:
+    def _prune_surplus(self, keep: Keep) -> None:
         """Have the thread remove what is too much; one such request waits at most."""
         self._pruning = True
-        keep = self._keep
         answer = self._ask(work=lambda: self._committer.prune_surplus(keep))
         answer.add_done_callback(self._pruned)
 
