@@ -21,8 +21,12 @@ from uphold.journal.tables import (
 )
 
 if TYPE_CHECKING:
-    import sqlite3
+    import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
     from collections.abc import Mapping
+    from pathlib import Path
+
+_ROOM: Final = 4_000_000
+"""Characters that are read at once."""
 
 _META: Final = "SELECT key, value FROM meta_t WHERE key LIKE 'journal.%'"
 _HIGHEST: Final = """
@@ -87,15 +91,19 @@ class Waiting(NamedTuple):
 
 
 class Outgoing(JournalReader):
-    """Reads one journal for a copy."""
+    """Reads one journal for a copy; of many large rows only as many as fit into memory easily."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._rev: str | None = None
 
     def supervisor_id(self) -> str:
         """Tell whose journal it is; empty if nobody's yet."""
         return self.own_meta().get(SUPERVISOR, "")
+
+    def skipped_to(self) -> int:
+        """Tell the last number that was skipped after a power cut; 0 if none was."""
+        return _whole(self.own_meta(), SEQ_FLOOR, 0)
 
     def durable(self) -> Cursor:
         """Tell how far the rows are on the disk itself."""
@@ -153,6 +161,16 @@ class Outgoing(JournalReader):
         """Give the jobs that changed next, as they are now."""
         values = {"after": after, "upto": upto, "limit": limit}
         return self._rows(self._with_rev(_JOBS), values)
+
+    def _fetched(self, found: sqlite3.Cursor) -> list[sqlite3.Row]:
+        rows: list[sqlite3.Row] = []
+        room = _ROOM
+        for row in found:
+            rows.append(row)
+            room -= sum(len(value) for value in row if isinstance(value, str))
+            if room < 0:
+                break
+        return rows
 
     def _with_rev(self, statement: str) -> str:
         if self._rev is None:
