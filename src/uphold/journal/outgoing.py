@@ -75,6 +75,9 @@ class Cursor:
     jobs: int = 0
 
 
+BEGINNING: Final = Cursor()
+
+
 class Waiting(NamedTuple):
     """What is to be copied after a cursor."""
 
@@ -129,7 +132,7 @@ class Outgoing(JournalReader):
         other_events = found[0] not in (None, cursor.event_id) and cursor.event_id != ""
         other_audit = found[1] not in (None, cursor.audit_id) and cursor.audit_id != ""
         if cursor.events > last or other_events:
-            return Cursor()
+            return BEGINNING
         if cursor.audit > highest[1] or other_audit:
             # Its oldest rows went, and with the last of them the numbers began again.
             cursor = replace(cursor, audit=0, audit_id="")
