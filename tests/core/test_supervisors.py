@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from uphold.core.absorbing import Observed
+from uphold.core.statuses import SlotStatus, State
 from uphold.core.supervisors import (
     SupervisorHealth,
     SupervisorRow,
     age_at,
     interval_of,
     judge,
+    metrics_of,
     moment_of,
 )
 from uphold.core.times import utc_text
@@ -124,3 +127,22 @@ def judge_as(health):
     found = judge(rows[health], NOW)
     assert found.health == health
     return found
+
+
+@pytest.mark.accepts("O-40")
+def test_a_heartbeat_counts_the_workers_by_state_and_companions_do_not_count():
+    slots = {
+        slot: SlotStatus(slot=slot, state=state)
+        for slot, state in (
+            ("web", State.RUNNING),
+            ("web.2", State.RUNNING),
+            ("db", State.FAILED),
+            ("@pump", State.RUNNING),
+        )
+    }
+    observed = Observed().with_changes(slots.values(), ())
+    assert metrics_of(observed, 5.0, 0.012345) == {
+        "heartbeat_every": 5.0,
+        "loop_lag": 0.0123,
+        "workers": {"failed": 1, "running": 2},
+    }

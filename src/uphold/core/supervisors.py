@@ -7,16 +7,20 @@ a row says what time it is. Times may come from another machine, whose clock nee
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.absorbing import duration_text
+from uphold.core.names import is_companion
 from uphold.core.statuses import SupervisorStatus
 from uphold.core.times import parse_utc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from uphold.core.absorbing import Observed
 
 UNRESPONSIVE_AFTER: Final = 3
 """So many heartbeats missed in a row, and it counts as unresponsive (O-40)."""
@@ -140,3 +144,11 @@ def interval_of(metrics: Mapping[str, object]) -> float:
     if isinstance(told, bool) or not isinstance(told, int | float):
         return USUAL_INTERVAL
     return float(told) if math.isfinite(told) and told > 0 else USUAL_INTERVAL
+
+
+def metrics_of(observed: Observed, every: float, lag: float) -> dict[str, object]:
+    """Say what a heartbeat tells besides life: how often it comes, and how the workers are."""
+    states = Counter(
+        str(status.state) for slot, status in observed.slots.items() if not is_companion(slot)
+    )
+    return {INTERVAL_KEY: every, "loop_lag": round(lag, 4), "workers": dict(sorted(states.items()))}
