@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 from uphold.config.loading import load
@@ -27,7 +27,8 @@ from uphold.core.specs import Kind
 from uphold.core.statuses import State
 from uphold.core.times import utc_text
 from uphold.daemon.beating import Beats
-from uphold.daemon.companions import PumpLink, pump_spec
+from uphold.daemon.companions import PumpLink, companions_of, copy_the_rest
+from uphold.daemon.copies import Copies
 from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import runtime_view
@@ -57,6 +58,7 @@ from uphold.wire.redaction import Redactor
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
 
+    from uphold.core.specs import StoreSpec
     from uphold.host.homes import Home
     from uphold.host.looping import WatchedSelector
     from uphold.host.processes.birth import Birthright
@@ -88,12 +90,20 @@ class Launch:
     """What the loop waits with; it knows when the loop was held up."""
 
 
+class _End(NamedTuple):
+    """How a supervisor's life ended."""
+
+    exit_code: int
+    owed: StoreSpec | None
+    """The shared database that has not heard of the end yet, and could."""
+
+
 def prepare(home: Home) -> None:
     """Make the folders of a home, for the owner alone, on a disk that can lock."""
     refuse_live_owner(home)
     make_private_folder(home.path)
     refuse_network_filesystem(home.path)
-    for folder in (home.slots, home.run, home.logs):
+    for folder in (home.slots, home.run, home.logs, home.spool):
         make_private_folder(folder)
 
 
@@ -123,19 +133,24 @@ async def serve(launch: Launch) -> int:
     )
     lock = HomeLock.take(home, owner)
     try:
-        code = await _serve_owned(launch, clock, config, owner, lock)
+        end = await _serve_owned(launch, clock, config, owner, lock)
     except BaseException:
         # Workers may live, of this supervisor or of one before it: the lock must not say that
         # it all ended in order, or nobody would look for them.
         lock.let_go()
         raise
-    lock.release(clock.now().wall)
-    return code
+    try:
+        if end.owed is not None:
+            # The journal is closed, and the home still ours: nobody else writes meanwhile.
+            await copy_the_rest(home, end.owed, launch.environ)
+    finally:
+        lock.release(clock.now().wall)
+    return end.exit_code
 
 
 async def _serve_owned(
     launch: Launch, clock: MachineClock, config: FileConfig, owner: Owner, lock: HomeLock
-) -> int:
+) -> _End:
     home = launch.home
     name = config.current.settings.supervisor.name
     async with AsyncExitStack() as stack:
@@ -149,12 +164,7 @@ async def _serve_owned(
         )
         stack.push_async_callback(journal.close)
         redactors = _Redactors(config)
-        book = Logbook(
-            home.logs,
-            wall=lambda: clock.now().wall,
-            scrub=lambda text: redactors.current().text(text),
-        )
-        stack.callback(book.close)
+        book = stack.enter_context(closing(_logbook(home, clock, redactors)))
         log = BookLog(book)
         link = stack.enter_context(closing(PumpLink(home)))
         link.settle(config.current.settings.workers)
@@ -171,6 +181,12 @@ async def _serve_owned(
         driver.subscribe(link.hear)
         ear.attend(driver, config)
         beats = Beats(clock, boot_id())
+        copies = Copies(
+            home=home,
+            clock=clock,
+            redactor=redactors.current,
+            configured=lambda: config.current.settings.store,
+        )
         supervisor = Supervisor(
             config,
             Surroundings(
@@ -180,7 +196,7 @@ async def _serve_owned(
                 new_nonce=new_nonce,
                 log=log,
                 boot_id=boot_id(),
-                companions=(pump_spec(home),),
+                companions=partial(companions_of, home),
                 strays=driver.find_strays,
                 prober=MachineProber(home, clock, driver),
                 remembered=_remembered(home) if rescued or journal.fresh else None,
@@ -190,8 +206,9 @@ async def _serve_owned(
         )
 
         about = partial(_about, launch, owner, name, supervisor, redactors)
-        mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
-        stack.callback(mirror.close)
+        mirror = stack.enter_context(
+            closing(RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER)))
+        )
         # In the background we may have been started by a service that is not us.
         manager = ServiceManager(launch.environ if launch.foreground else {}, owner.pid)
         service = stack.enter_context(closing(Service(supervisor, manager)))
@@ -210,6 +227,7 @@ async def _serve_owned(
             about=about,
             redactor=redactors.current,
             beats=beats,
+            copies=copies,
         )
         beats.tell_to(supervisor.tell)
         server = ControlServer(home.path, methods.table(), methods.streams())
@@ -242,7 +260,22 @@ async def _serve_owned(
         await _dismiss(helpers, stories)
         final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
         mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
-        return code
+        return _End(code, _owed(supervisor, config, copies))
+
+
+def _logbook(home: Home, clock: MachineClock, redactors: _Redactors) -> Logbook:
+    return Logbook(
+        home.logs,
+        wall=lambda: clock.now().wall,
+        scrub=lambda text: redactors.current().text(text),
+    )
+
+
+def _owed(supervisor: Supervisor, config: FileConfig, copies: Copies) -> StoreSpec | None:
+    """Name the shared database that shall hear of the end."""
+    if supervisor.snapshot().declaration.closing != "stop":
+        return None  # a recorder that stays with the workers copies the last words by itself
+    return None if copies.away else config.current.settings.store
 
 
 async def _abandon(

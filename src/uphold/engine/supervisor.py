@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from uphold.core.events import Event, SlotFact
     from uphold.core.events import Recorded as RecordedEvent
     from uphold.core.orders import Order
-    from uphold.core.specs import WorkerSpec
+    from uphold.core.specs import Settings, WorkerSpec
     from uphold.core.statuses import SlotStatus
     from uphold.engine.snapshots import Snapshot
     from uphold.ports.clocks import Clock
@@ -67,6 +67,11 @@ _RETRY_JOURNAL: Final = 5.0
 _AFTER_A_BUG: Final = 1.0
 
 
+def no_companions(_settings: Settings) -> tuple[WorkerSpec, ...]:
+    """Imply nothing: a supervisor inside another program brings nobody along."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a supervisor needs from the world."""
@@ -77,7 +82,8 @@ class Surroundings:
     new_nonce: Callable[[], str]
     log: Log = NoLog()  # noqa: RUF009 - it has no state
     boot_id: str = ""
-    companions: tuple[WorkerSpec, ...] = ()
+    companions: Callable[[Settings], tuple[WorkerSpec, ...]] = no_companions
+    """Which workers of uphold's own a configuration implies."""
     remembered: Mapping[str, str] | None = None
     """Operator overrides known from elsewhere, for when the journal has lost them."""
     prober: Prober | None = None
@@ -166,6 +172,12 @@ class Supervisor:
         """Put facts on record and let them out."""
         await self._board.tell(self._ledger, news)
 
+    async def sync(self) -> int:
+        """Have everything so far on the disk itself; gives the number of its last event."""
+        seq = self._ledger.last_seq
+        await self._ledger.write_or_refuse(Batch())
+        return seq
+
     async def start(self, *, only_to_stop: bool = False, forgive: bool = False) -> None:
         """Go on where the last supervisor stopped, then keep what is declared running.
 
@@ -193,8 +205,9 @@ class Supervisor:
     async def _begin(self, memory: Memory, *, only_to_stop: bool, forgive: bool) -> None:
         for driver in self._world.drivers.values():
             driver.subscribe(self._report)
-        workers = self._config.current.settings.workers
-        recovered = recover(memory, workers, self._world.companions, self._world.boot_id)
+        settings = self._config.current.settings
+        companions = self._world.companions(settings)
+        recovered = recover(memory, settings.workers, companions, self._world.boot_id)
         self._board.change(observed=recovered.observed)
         # Else the next supervisor of this boot would look for what ended with the last boot.
         await self._restate(recovered.restated)
@@ -294,6 +307,7 @@ class Supervisor:
             reconciler=self._reconciler,
             performer=self._performer,
             first_number=int(nonce[:6], 16),
+            companions=world.companions,
         )
 
     async def _run(self) -> None:
