@@ -12,7 +12,6 @@ import sys
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -29,6 +28,7 @@ from uphold.core.times import utc_text
 from uphold.daemon.beating import Beats
 from uphold.daemon.companions import PumpLink, companions_of, copy_the_rest
 from uphold.daemon.copies import Copies
+from uphold.daemon.housekeeping import keep_house, keep_of
 from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import runtime_view
@@ -39,7 +39,7 @@ from uphold.daemon.telling import reflect, tell_stories
 from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
-from uphold.errors import AlreadyRunning, ConfigInvalid, StoreUnavailable, UpholdError
+from uphold.errors import AlreadyRunning, ConfigInvalid, UpholdError
 from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
 
     Reread = Callable[[], Coroutine[object, object, None]]
 
-_HOUSEKEEPING: Final = 30.0
-_TURNS_TO_PRUNE: Final = 120
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 _AFTER_STARTS: Final = 1.0
@@ -154,14 +152,7 @@ async def _serve_owned(
     home = launch.home
     name = config.current.settings.supervisor.name
     async with AsyncExitStack() as stack:
-        journal, rescued = open_journal(
-            home.journal,
-            boot_id=boot_id(),
-            owner=JournalOwner(
-                name=name, hostname=owner.host, pid=owner.pid, id=owner.supervisor_id
-            ),
-            now=clock.now().wall,
-        )
+        journal, rescued = _journal(home, config, owner, clock)
         stack.push_async_callback(journal.close)
         redactors = _Redactors(config)
         book = stack.enter_context(closing(_logbook(home, clock, redactors)))
@@ -243,7 +234,7 @@ async def _serve_owned(
         helpers = [
             asyncio.create_task(_follow_config(config, reread, link, clock), name="config"),
             asyncio.create_task(
-                _keep_house(journal, partial(_restored, lock, ear), supervisor, clock),
+                keep_house(journal, partial(_restored, lock, ear), supervisor.tell, clock),
                 name="housekeeping",
             ),
             asyncio.create_task(reflect(supervisor, mirror, about, clock), name="mirror"),
@@ -290,6 +281,27 @@ async def _abandon(
 
 def _longest_turn(launch: Launch) -> float:
     return 0.0 if launch.selector is None else launch.selector.longest
+
+
+def _journal(
+    home: Home, config: FileConfig, owner: Owner, clock: MachineClock
+) -> tuple[SqliteJournal, str | None]:
+    """Open the journal; how much it keeps follows the configuration."""
+    settings = config.current.settings
+    journal, rescued = open_journal(
+        home.journal,
+        boot_id=boot_id(),
+        owner=JournalOwner(
+            name=settings.supervisor.name,
+            hostname=owner.host,
+            pid=owner.pid,
+            id=owner.supervisor_id,
+        ),
+        now=clock.now().wall,
+        keep=keep_of(settings),
+    )
+    config.subscribe(lambda revision: journal.settle(keep_of(revision.settings)))
+    return journal, rescued
 
 
 def _about(
@@ -383,25 +395,6 @@ def _restored(lock: HomeLock, ear: Ear) -> Iterator[Note]:
         yield _own_note("supervisor.lock_restored", "somebody removed it")
     if ear.restore():
         yield _own_note("supervisor.notify_restored", "somebody removed it")
-
-
-async def _keep_house(
-    journal: SqliteJournal,
-    restored: Callable[[], Iterator[Note]],
-    supervisor: Supervisor,
-    clock: MachineClock,
-) -> None:
-    """Let go of memory and of history that is too old; put back what was removed."""
-    for turn in count(1):
-        await clock.sleep(_HOUSEKEEPING)
-        give_back()
-        for note in restored():
-            await supervisor.tell(note)
-        if turn % _TURNS_TO_PRUNE:
-            continue
-        with suppress(StoreUnavailable):  # it is tried again next time
-            while await journal.prune(clock.now().wall):
-                pass
 
 
 def _remembered(home: Home) -> dict[str, str]:

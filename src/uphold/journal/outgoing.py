@@ -21,8 +21,12 @@ from uphold.journal.tables import (
 )
 
 if TYPE_CHECKING:
-    import sqlite3
+    import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
     from collections.abc import Mapping
+    from pathlib import Path
+
+_ROOM: Final = 4_000_000
+"""Characters that are read at once."""
 
 _META: Final = "SELECT key, value FROM meta_t WHERE key LIKE 'journal.%'"
 _HIGHEST: Final = """
@@ -71,6 +75,9 @@ class Cursor:
     jobs: int = 0
 
 
+BEGINNING: Final = Cursor()
+
+
 class Waiting(NamedTuple):
     """What is to be copied after a cursor."""
 
@@ -87,15 +94,19 @@ class Waiting(NamedTuple):
 
 
 class Outgoing(JournalReader):
-    """Reads one journal for a copy."""
+    """Reads one journal for a copy; of many large rows only as many as fit into memory easily."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._rev: str | None = None
 
     def supervisor_id(self) -> str:
         """Tell whose journal it is; empty if nobody's yet."""
         return self.own_meta().get(SUPERVISOR, "")
+
+    def skipped_to(self) -> int:
+        """Tell the last number that was skipped after a power cut; 0 if none was."""
+        return _whole(self.own_meta(), SEQ_FLOOR, 0)
 
     def durable(self) -> Cursor:
         """Tell how far the rows are on the disk itself."""
@@ -121,7 +132,7 @@ class Outgoing(JournalReader):
         other_events = found[0] not in (None, cursor.event_id) and cursor.event_id != ""
         other_audit = found[1] not in (None, cursor.audit_id) and cursor.audit_id != ""
         if cursor.events > last or other_events:
-            return Cursor()
+            return BEGINNING
         if cursor.audit > highest[1] or other_audit:
             # Its oldest rows went, and with the last of them the numbers began again.
             cursor = replace(cursor, audit=0, audit_id="")
@@ -153,6 +164,16 @@ class Outgoing(JournalReader):
         """Give the jobs that changed next, as they are now."""
         values = {"after": after, "upto": upto, "limit": limit}
         return self._rows(self._with_rev(_JOBS), values)
+
+    def _fetched(self, found: sqlite3.Cursor) -> list[sqlite3.Row]:
+        rows: list[sqlite3.Row] = []
+        room = _ROOM
+        for row in found:
+            rows.append(row)
+            room -= sum(len(value) for value in row if isinstance(value, str))
+            if room < 0:
+                break
+        return rows
 
     def _with_rev(self, statement: str) -> str:
         if self._rev is None:

@@ -54,9 +54,11 @@ def _events(connection: sqlite3.Connection, now: float, keep: Keep) -> int:
 
 
 def _jobs(connection: sqlite3.Connection, now: float, keep: Keep) -> int:
+    """Remove finished ones, but never the one that changed last: it carries the next number."""
     return connection.execute(
         "DELETE FROM jobs_t WHERE job_id IN (SELECT job_id FROM jobs_t WHERE updated_at < ?"
-        " AND state IN ('succeeded', 'failed', 'canceled') LIMIT ?)",
+        " AND state IN ('succeeded', 'failed', 'canceled')"
+        " AND rev < (SELECT max(rev) FROM jobs_t) LIMIT ?)",
         (utc_text(max(0.0, now - keep.jobs_age)), keep.at_once),
     ).rowcount
 

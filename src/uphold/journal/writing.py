@@ -113,6 +113,10 @@ class SqliteJournal:
         except (sqlite3.OperationalError, OSError):
             return
 
+    def settle(self, keep: Keep) -> None:
+        """Keep so much of the past from now on."""
+        self._keep = keep
+
     def recall(self) -> Memory:
         """Read what the last supervisor knew. Called once, before anything runs."""
         return recall(self.path, self._boot_id)

@@ -241,8 +241,7 @@ def _known(connection: Connection, ids: set[str]) -> dict[str, SupervisorRow]:
         latest.where(WORKERS.c.supervisor_id.in_(sorted(ids))).group_by(WORKERS.c.supervisor_id)
     )
     known = {
-        owner: SupervisorRow(id=owner, status="active", last_heartbeat=beat)
-        for owner, beat in left
+        owner: SupervisorRow(id=owner, status="active", last_heartbeat=beat) for owner, beat in left
     }
     rows = connection.execute(select(SUPERVISORS).where(SUPERVISORS.c.id.in_(sorted(ids))))
     for row in rows.mappings():
