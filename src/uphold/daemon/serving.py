@@ -191,6 +191,8 @@ async def _serve_owned(
                 strays=driver.find_strays,
                 prober=MachineProber(home, clock, driver),
                 remembered=_remembered(home) if rescued or journal.fresh else None,
+                supervisor_id=owner.supervisor_id,
+                lag=partial(_longest_turn, launch),
             ),
         )
 
@@ -220,7 +222,7 @@ async def _serve_owned(
         )
         beats.tell_to(supervisor.tell)
         server = ControlServer(home.path, methods.table(), methods.streams())
-        stack.push_async_callback(supervisor.abandon)
+        stack.push_async_exit(partial(_abandon, supervisor))
         await supervisor.start(forgive=launch.forgive)
         ear.begin(partial(_heard, supervisor, driver))
         driver.announcements.begin(supervisor.checks.ready_by_descriptor)
@@ -267,6 +269,20 @@ def _owed(supervisor: Supervisor, config: FileConfig, copies: Copies) -> StoreSp
     return None if copies.away else config.current.settings.store
 
 
+async def _abandon(
+    supervisor: Supervisor,
+    _kind: object,
+    error: BaseException | None,
+    _trace: object,
+) -> None:
+    """Let go of the workers; what went wrong in us is put on record before the journal closes."""
+    await supervisor.abandon(error)
+
+
+def _longest_turn(launch: Launch) -> float:
+    return 0.0 if launch.selector is None else launch.selector.longest
+
+
 def _journal(
     home: Home, config: FileConfig, owner: Owner, clock: MachineClock
 ) -> tuple[SqliteJournal, str | None]:
@@ -307,6 +323,9 @@ def _about(
         "home": str(launch.home.path),
         "config": launch.config,
         "uphold": __version__,
+        "host": owner.host,
+        "heartbeat_every": supervisor.heartbeat_every,
+        "loop_lag": round(_longest_turn(launch), 4),
     }
 
 
