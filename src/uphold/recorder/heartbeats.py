@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from uphold.core.names import is_companion
@@ -251,7 +261,7 @@ def _known(connection: Connection, ids: set[str]) -> dict[str, SupervisorRow]:
     return known
 
 
-def row_of(row: Mapping[str, Any]) -> SupervisorRow:
+def row_of(row: RowMapping) -> SupervisorRow:
     """Take from a row of `supervisors_t` what says how its supervisor does."""
     return SupervisorRow(
         id=row["id"],
