@@ -31,6 +31,7 @@ from uphold.recorder.speaking import Clock, Voice
 if TYPE_CHECKING:
     from uphold.recorder.connecting import Store
     from uphold.recorder.copying import Copier, Place, Step
+    from uphold.recorder.status_pages import StatusPage
 
     Say = Callable[[str], None]
 
@@ -54,6 +55,7 @@ class Link:
         self.say = say
         self._patience = patience
         self._made: tuple[Store, Copier] | None = None
+        self._page: StatusPage | None = None
 
     @property
     def store(self) -> Store:
@@ -81,11 +83,22 @@ class Link:
             self._made = store, copier
         return self._made
 
-    def write_rows(self, document: dict[str, Any], touched: set[str] | None) -> None:
-        """Bring the rows of these workers up to date; None: of all, and of the supervisor."""
-        from uphold.recorder.heartbeats import write_rows  # noqa: PLC0415 - as above
+    @property
+    def page(self) -> StatusPage:
+        """Who keeps the rows of workers and supervisor."""
+        if self._page is None:
+            from uphold.recorder.status_pages import StatusPage  # noqa: PLC0415 - as above
 
-        write_rows(self.store, document, touched, self._clock.wall())
+            self._page = StatusPage(self.say)
+        return self._page
+
+    def write_rows(self, document: dict[str, Any], touched: set[str] | None) -> None:
+        """Bring the rows of these workers up to date; None: of all."""
+        self.page.write(self.store, document, touched, self._clock.wall())
+
+    def write_last_words(self) -> None:
+        """Have the rows say how the supervisor ended, if it did in order or told of its failure."""
+        self.page.write_last_words(self.store, self._home / "journal.db", self._clock.wall())
 
     def forget(self) -> None:
         """Look at the database with new eyes next time."""
@@ -165,6 +178,8 @@ class Recorder:
         if isinstance(document, dict):
             touched = None if news.beat else set(news.touched)
             self._link.write_rows(document, touched)
+        else:
+            self._link.write_last_words()
 
     def _suffer(self, error: UpholdError) -> None:
         """Wait longer each time; say so once for each reason."""
@@ -217,6 +232,7 @@ def record_once(home: str, url: str, clock: Clock, limit: float) -> int:
     try:
         while (step := link.copier.copy()).full and clock.mono() < until:
             pass
+        link.write_last_words()
         state = COPYING if step.full else CAUGHT_UP
         voice.turn(state, **standing(step.place), pending=0, lag_seconds=0.0, last_error=None)
     except StoreUnavailable as error:
