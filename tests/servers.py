@@ -38,6 +38,18 @@ def _real(name: str) -> str | None:
     return found[0] if found else _program(name)
 
 
+def _stands_still(pid: int) -> bool:
+    """Tell whether each thread has stopped: the signal takes a moment to reach them all."""
+    try:
+        stats = [
+            Path(f"/proc/{pid}/task/{task}/stat").read_text()
+            for task in os.listdir(f"/proc/{pid}/task")
+        ]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -93,6 +105,7 @@ class Server:
     def frozen(self):
         """Let it accept and never answer."""
         self.process.send_signal(signal.SIGSTOP)
+        until(lambda: _stands_still(self.process.pid), within=30, what="a frozen server")
         try:
             yield
         finally:
@@ -269,6 +282,7 @@ class PostgreSQL(Server):
         everyone = [self.process.pid, *map(int, children)]
         for pid in everyone:
             os.kill(pid, signal.SIGSTOP)
+        until(lambda: all(map(_stands_still, everyone)), within=30, what="a frozen server")
         try:
             yield
         finally:

@@ -64,6 +64,13 @@ FROM jobs_t WHERE {rev} > :after AND {rev} <= :upto ORDER BY {rev} LIMIT :limit
 """
 
 
+_SUPERVISOR: Final = """
+SELECT supervisors_t.*, workers_t.hostname FROM supervisors_t
+LEFT JOIN workers_t ON workers_t.worker_id = 'supervisor_' || supervisors_t.name
+WHERE supervisors_t.id = :id
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
     """How far a copy has come, and which rows stood there."""
@@ -103,6 +110,11 @@ class Outgoing(JournalReader):
     def supervisor_id(self) -> str:
         """Tell whose journal it is; empty if nobody's yet."""
         return self.own_meta().get(SUPERVISOR, "")
+
+    def supervisor_row(self) -> dict[str, object]:
+        """Give the supervisor's own row; empty if there is none."""
+        rows = self._rows(_SUPERVISOR, {"id": self.supervisor_id()})
+        return dict(rows[0]) if rows else {}
 
     def skipped_to(self) -> int:
         """Tell the last number that was skipped after a power cut; 0 if none was."""

@@ -58,12 +58,5 @@ JOBS: Final = {
 }
 
 SLOTS: Final = "SELECT slot, boot_id, state, generation, nonce, record FROM slots_t ORDER BY slot"
-SUPERVISOR_ROW: Final = """
-SELECT id, name, status, updated_at, last_heartbeat, health_metrics FROM supervisors_t
-WHERE id = (SELECT value FROM meta_t WHERE key = 'journal.supervisor_id')
-"""
-WORKER_ROWS: Final = """
-SELECT worker_id, hostname, status, health, status_summary FROM workers_t ORDER BY worker_id
-"""
 OVERRIDES: Final = "SELECT worker, override FROM overrides_t ORDER BY worker"
 META: Final = "SELECT key, value FROM meta_t ORDER BY key"

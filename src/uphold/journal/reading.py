@@ -14,17 +14,7 @@ from uphold.core.names import worker_of
 from uphold.core.times import utc_text
 from uphold.errors import StoreUnavailable
 from uphold.journal.connecting import connect_reading, reads_still, unavailable
-from uphold.journal.queries import (
-    AUDIT,
-    AUDIT_CHAIN,
-    EVENTS,
-    JOBS,
-    META,
-    OVERRIDES,
-    SLOTS,
-    SUPERVISOR_ROW,
-    WORKER_ROWS,
-)
+from uphold.journal.queries import AUDIT, AUDIT_CHAIN, EVENTS, JOBS, META, OVERRIDES, SLOTS
 from uphold.journal.tables import OWN_KEYS, TABLES
 
 if TYPE_CHECKING:
@@ -117,15 +107,6 @@ class JournalReader:
     def slots(self) -> list[Shape]:
         """Give the last known row of every slot, with what proves or disproves its life."""
         return [_slot_shape(row) for row in self._rows(SLOTS)]
-
-    def current_rows(self) -> tuple[Shape | None, list[Shape], list[Shape]]:
-        """Give the supervisor's own row, the rows of workers and the slots, as of one moment."""
-        mine, workers, slots = self._ask([(SUPERVISOR_ROW, {}), (WORKER_ROWS, {}), (SLOTS, {})])
-        return (
-            {**mine[0], "health_metrics": _parsed(mine[0]["health_metrics"])} if mine else None,
-            [dict(row) for row in workers],
-            [_slot_shape(row) for row in slots],
-        )
 
     def overrides(self) -> dict[str, Any]:
         """Give what people have ordered beside the configuration, by worker."""

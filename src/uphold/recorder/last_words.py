@@ -1,62 +1,66 @@
-"""What a journal says of a supervisor that has ended, in the shape of the document of `status`.
+"""How a supervisor that has ended left things, as the document that `status` would give.
 
-Only of one that ended in order, or told of its failure: the rows of one that was killed say
+Only of one that ended in order or told of its failure: the rows of one that was killed say
 nothing of that, and its silence has to speak.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from uphold.core.names import worker_of
 from uphold.core.statuses import SupervisorStatus
 from uphold.core.supervisors import INTERVAL_KEY, REASON_KEY
+from uphold.errors import Malformed
+from uphold.journal.outgoing import Outgoing
+from uphold.wire.codecs import decode
 
-if TYPE_CHECKING:
-    from uphold.journal.reading import JournalReader
+_CONDITIONS: Final = {"running": "running", "stopping": "running", "backoff": "error"}
+_FAILED: Final = str(SupervisorStatus.FAILED)
+_ENDED: Final = frozenset({str(SupervisorStatus.TERMINATED), _FAILED})
 
-ENDED: Final = frozenset({str(SupervisorStatus.TERMINATED), str(SupervisorStatus.FAILED)})
 
-
-def last_words(journal: JournalReader) -> dict[str, Any] | None:
-    """Give the document of one that has ended; None: it has not, or nobody knows."""
-    mine, workers, slots = journal.current_rows()
-    if mine is None or mine["status"] not in ENDED:
+def document_of(journal: Outgoing) -> dict[str, Any] | None:
+    """Read it from the journal; None if its supervisor said nothing of its end."""
+    row = journal.supervisor_row()
+    if row.get("status") not in _ENDED:
         return None
-    rows = {str(row["worker_id"]): row for row in workers}
-    own = rows.get(f"supervisor_{mine['name']}", {})
-    return {
-        "supervisor": _about(mine, own.get("hostname")),
-        "workers": [_worker(slot, rows.get(str(slot["slot"]), {})) for slot in slots],
-    }
-
-
-def _about(mine: Mapping[str, Any], host: object) -> dict[str, Any]:
-    told = mine["health_metrics"] if isinstance(mine["health_metrics"], dict) else {}
-    failed = mine["status"] == SupervisorStatus.FAILED
-    error = {"code": told.get("code"), "message": told.get(REASON_KEY)} if failed else None
-    return {
-        "id": mine["id"],
-        "name": mine["name"],
-        "status": mine["status"],
+    told = _metrics(row.get("health_metrics"))
+    failed = row["status"] == _FAILED
+    about = {
+        "id": row["id"],
+        "name": row["name"],
+        "status": row["status"],
         "health": "unhealthy" if failed else "unknown",
+        "host": row["hostname"],
         "pid": None,
-        "host": host,
-        "last_heartbeat": mine["last_heartbeat"],
-        "stopped_at": mine["updated_at"],
-        "last_error": error,
+        "stopped_at": row["updated_at"],
+        "last_heartbeat": row["last_heartbeat"],
+        "last_error": {"code": told.get("code"), "message": told.get(REASON_KEY)}
+        if failed
+        else None,
         INTERVAL_KEY: told.get(INTERVAL_KEY),
     }
+    return {"schema": 1, "supervisor": about, "workers": list(map(_worker, journal.slots()))}
 
 
-def _worker(slot: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _worker(slot: Mapping[str, Any]) -> dict[str, Any]:
+    state = str(slot["state"])
+    failed = state in ("failed", "backoff")
     return {
         **slot,
-        "name": worker_of(str(slot["slot"])),
-        "health": row.get("health") or "unknown",
-        "condition": row.get("status") or "stopped",
-        # The slot calls the last proof of its life by the name that its table has.
-        "last_heartbeat_at": None,
+        "pid": slot["pid"] if state == "running" else None,
+        "health": "unhealthy" if failed else "unknown",
+        "condition": "error" if failed else _CONDITIONS.get(state, "stopped"),
         "last_health_at": slot["last_heartbeat_at"],
+        "last_heartbeat_at": None,
+        "admin": None,
+        "next_attempt_at": None,
     }
+
+
+def _metrics(text: object) -> dict[str, Any]:
+    try:
+        return decode(dict, str(text or "{}"))
+    except Malformed:
+        return {}

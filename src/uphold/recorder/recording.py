@@ -17,6 +17,7 @@ from uphold.host.files import write_all
 from uphold.journal.outgoing import Cursor, Outgoing
 from uphold.recorder.addresses import Address
 from uphold.recorder.extras import require_packages
+from uphold.recorder.last_words import document_of
 from uphold.recorder.listening import NOTHING, Ear, News
 from uphold.recorder.reports import (
     AWAY,
@@ -31,7 +32,6 @@ from uphold.recorder.speaking import Clock, Voice
 if TYPE_CHECKING:
     from uphold.recorder.connecting import Store
     from uphold.recorder.copying import Copier, Place, Step
-    from uphold.recorder.status_pages import StatusPage
 
     Say = Callable[[str], None]
 
@@ -55,7 +55,8 @@ class Link:
         self.say = say
         self._patience = patience
         self._made: tuple[Store, Copier] | None = None
-        self._page: StatusPage | None = None
+        self._clashes: frozenset[object] = frozenset()
+        """Rows of workers that other supervisors keep, as was said."""
 
     @property
     def store(self) -> Store:
@@ -83,22 +84,29 @@ class Link:
             self._made = store, copier
         return self._made
 
-    @property
-    def page(self) -> StatusPage:
-        """Who keeps the rows of workers and supervisor."""
-        if self._page is None:
-            from uphold.recorder.status_pages import StatusPage  # noqa: PLC0415 - as above
+    def write_rows(
+        self, document: dict[str, Any], touched: set[str] | None, *, introduced: bool = True
+    ) -> None:
+        """Bring the rows of these workers up to date, and the supervisor's; None: of all."""
+        from uphold.recorder.heartbeats import introduce, write_rows  # noqa: PLC0415 - as above
 
-            self._page = StatusPage(self.say)
-        return self._page
+        if not introduced:
+            introduce(self.store, document, self._clock.wall())
+        written = write_rows(self.store, document, touched, self._clock.wall())
+        for clash in written.clashes:
+            if clash not in self._clashes:
+                self.say(f"{clash.message} {clash.remedy}")
+        if touched is None:
+            self._clashes = frozenset(written.clashes)
+        else:
+            self._clashes |= frozenset(written.clashes)
 
-    def write_rows(self, document: dict[str, Any], touched: set[str] | None) -> None:
-        """Bring the rows of these workers up to date; None: of all."""
-        self.page.write(self.store, document, touched, self._clock.wall())
-
-    def write_last_words(self) -> None:
-        """Have the rows say how the supervisor ended, if it did in order or told of its failure."""
-        self.page.write_last_words(self.store, self._home / "journal.db", self._clock.wall())
+    def write_last_rows(self) -> None:
+        """Say in those rows that the supervisor has ended, if it has in order."""
+        with Outgoing(self._home / "journal.db") as journal:
+            document = document_of(journal)
+        if document is not None:
+            self.write_rows(document, None, introduced=False)
 
     def forget(self) -> None:
         """Look at the database with new eyes next time."""
@@ -119,6 +127,8 @@ class Recorder:
         self._try_at = 0.0
         """When to try again, while the database is away."""
         self._news = News(events=1)
+        self._introduced = 0
+        """Which of the supervisors we met has its own row."""
 
     def run(self) -> int:
         """Go on until nobody has needed us for a while."""
@@ -131,6 +141,8 @@ class Recorder:
     def turn(self) -> None:
         """Wait for something to do, and do it."""
         self._news += self._ear.wait(self._patience())
+        if not self._ear.connected:
+            self._news += News(events=1)  # the last words may take a moment to reach the disk
         if self._backoff:
             if self._clock.mono() >= self._try_at:
                 self._copy_all()
@@ -172,14 +184,15 @@ class Recorder:
 
     def _beat(self, news: News) -> None:
         """Bring the rows of workers up to date, if anything is known of them."""
-        if not (news.beat or news.touched):
-            return
-        document = self._ear.ask("status", {"all": True})
-        if isinstance(document, dict):
-            touched = None if news.beat else set(news.touched)
-            self._link.write_rows(document, touched)
-        else:
-            self._link.write_last_words()
+        introduced = self._introduced == self._ear.met
+        if not self._ear.connected:
+            self._link.write_last_rows()
+        elif news.beat or news.touched or not introduced:
+            document = self._ear.ask("status", {"all": True})
+            if isinstance(document, dict):
+                touched = None if news.beat or not introduced else set(news.touched)
+                self._link.write_rows(document, touched, introduced=introduced)
+                self._introduced = self._ear.met
 
     def _suffer(self, error: UpholdError) -> None:
         """Wait longer each time; say so once for each reason."""
@@ -232,7 +245,7 @@ def record_once(home: str, url: str, clock: Clock, limit: float) -> int:
     try:
         while (step := link.copier.copy()).full and clock.mono() < until:
             pass
-        link.write_last_words()
+        link.write_last_rows()
         state = COPYING if step.full else CAUGHT_UP
         voice.turn(state, **standing(step.place), pending=0, lag_seconds=0.0, last_error=None)
     except StoreUnavailable as error:
