@@ -10,6 +10,7 @@ import pytest
 
 SPARED = (
     "asyncio.sslproto",
+    "dataclasses",
     "inspect",
     "linecache",
     "logging",
@@ -71,6 +72,7 @@ print([n for n in {SPARED} if not is_late(n)])
     ("program", "said"),
     [
         ("import inspect\ndef f(a, b=1): ...\nprint(inspect.signature(f))", "(a, b=1)"),
+        ("import dataclasses\nprint(dataclasses.make_dataclass('P', ['x'])(1))", "P(x=1)"),
         ("import subprocess\nprint(subprocess.run(['true']).returncode)", "0"),
         ("import logging\nprint(logging.getLogger('asyncio').level)", "0"),
         (

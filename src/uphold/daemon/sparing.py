@@ -11,6 +11,8 @@ import sys
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.daemon import dataclassing
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -51,6 +53,7 @@ def spare() -> None:
     else:
         _hide_openssl("_sha2")
     _stand_in("asyncio.sslproto")
+    _stand_in("dataclasses", **dataclassing.names())
     _stand_in(
         "inspect",
         iscoroutinefunction=_is_coroutine_function,
