@@ -11,9 +11,12 @@ import pytest
 SPARED = (
     "asyncio.sslproto",
     "dataclasses",
+    "decimal",
     "inspect",
     "linecache",
     "logging",
+    "msgspec._json_schema",
+    "msgspec.inspect",
     "platform",
     "subprocess",
     "traceback",
@@ -73,6 +76,10 @@ print([n for n in {SPARED} if not is_late(n)])
     [
         ("import inspect\ndef f(a, b=1): ...\nprint(inspect.signature(f))", "(a, b=1)"),
         ("import dataclasses\nprint(dataclasses.make_dataclass('P', ['x'])(1))", "P(x=1)"),
+        ("import datetime\nprint(datetime.datetime(2000, 1, 2, tzinfo=datetime.UTC).year)", "2000"),
+        ("import decimal\nprint(decimal.getcontext().prec)", "28"),
+        ("import msgspec\nprint(msgspec.inspect.type_info(None))", "NoneType()"),
+        ("import msgspec\nprint(msgspec.json.schema(int))", "{'type': 'integer'}"),
         ("import subprocess\nprint(subprocess.run(['true']).returncode)", "0"),
         ("import logging\nprint(logging.getLogger('asyncio').level)", "0"),
         (
