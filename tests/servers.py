@@ -38,6 +38,18 @@ def _real(name: str) -> str | None:
     return found[0] if found else _program(name)
 
 
+def _stands_still(pid: int) -> bool:
+    """Tell whether each thread has stopped: the signal takes a moment to reach them all."""
+    try:
+        stats = [
+            Path(f"/proc/{pid}/task/{task}/stat").read_text()
+            for task in os.listdir(f"/proc/{pid}/task")
+        ]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -94,6 +106,7 @@ class Server:
         """Let it accept and never answer."""
         self.process.send_signal(signal.SIGSTOP)
         try:
+            until(lambda: _stands_still(self.process.pid), within=30, what="a frozen server")
             yield
         finally:
             self.process.send_signal(signal.SIGCONT)
@@ -277,6 +290,7 @@ class PostgreSQL(Server):
             _send(everyone, signal.SIGSTOP)
             everyone += self._children()
             _send(everyone[1:], signal.SIGSTOP)
+            until(lambda: all(map(_stands_still, everyone)), within=30, what="a frozen server")
             yield
         finally:
             _send(everyone, signal.SIGCONT)
