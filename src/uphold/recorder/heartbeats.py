@@ -261,7 +261,7 @@ def _known(connection: Connection, ids: set[str]) -> dict[str, SupervisorRow]:
     return known
 
 
-def row_of(row: RowMapping) -> SupervisorRow:
+def row_of(row: Mapping[str, Any]) -> SupervisorRow:
     """Take from a row of `supervisors_t` what says how its supervisor does."""
     return SupervisorRow(
         id=row["id"],
