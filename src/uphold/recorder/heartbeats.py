@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    RowMapping,
     case,
     delete,
     func,
