@@ -256,7 +256,7 @@ def _known(connection: Connection, ids: set[str]) -> dict[str, SupervisorRow]:
     for row in rows.mappings():
         # One that has not beaten yet lives from when it introduced itself.
         beat = row["last_heartbeat"] or row["updated_at"] or row["created_at"]
-        known[row["id"]] = replace(row_of(row), last_heartbeat=beat)
+        known[row["id"]] = replace(row_of(dict(row)), last_heartbeat=beat)
     return known
 
 
