@@ -55,7 +55,8 @@ def test_old_events_go_by_their_age(pruned, path):
 
 def test_the_last_event_stays_so_that_numbers_go_on(pruned, path, opened):
     batch = Batch(events=[news(n) for n in range(1, 11)])
-    assert pruned(batch, Keep(events=0, events_age=0.0), T0 + 1000 * DAY) == [9, 0]
+    keep = Keep(events=0, events_age=0.0)
+    assert pruned(batch, keep, T0 + 1000 * DAY, first=Keep()) == [9, 0]
     assert seqs(path) == [10]
     assert opened().recall().last_seq == 10
 
@@ -83,8 +84,9 @@ def test_the_audit_is_kept_longest(pruned, path):
 
 def test_pruning_lets_the_loop_and_the_writing_go_on(opened):
     async def script():
-        journal = opened(keep=Keep(events=100, at_once=500))
+        journal = opened()
         await journal.append(Batch(events=[news(n) for n in range(1, 201)]))
+        journal.settle(Keep(events=100, at_once=500))
         pruning = asyncio.ensure_future(journal.prune(T0))
         turns = 0
         while not pruning.done():
@@ -128,7 +130,33 @@ def test_a_burst_stays_near_the_limit_without_anybody_asking(opened, path, toget
         await journal.close()
 
     play(script)
-    assert len(seqs(path)) <= 1_000 + max(together, 50) + 100
+    assert len(seqs(path)) <= 1_000 + 5 * 100 + together
+
+
+def test_a_little_too_much_goes_in_a_pause(opened, path):
+    async def script():
+        journal = opened(keep=Keep(events=1_000, at_once=100))
+        for start in range(1, 1_301, 50):
+            await journal.append(Batch(events=[news(n) for n in range(start, start + 50)]))
+        async with asyncio.timeout(60):
+            while (await journal.events(limit=1))[0]["seq"] < 301:
+                await asyncio.sleep(0.01)
+        await journal.close()
+
+    play(script)
+    assert len(seqs(path)) == 1_000
+
+
+def test_without_limits_nothing_goes_unasked(opened, path):
+    async def script():
+        journal = opened()
+        for start in range(1, 101_000, 5_000):
+            await journal.append(Batch(events=[news(n) for n in range(start, start + 5_000)]))
+        await journal.close()
+
+    play(script)
+    with closing(sqlite3.connect(path)) as hand:
+        assert hand.execute("SELECT count(*) FROM events_t").fetchone() == (105_000,)
 
 
 def test_a_file_that_is_too_large_loses_old_events_then_old_jobs_and_never_the_audit(pruned, path):
