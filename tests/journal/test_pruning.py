@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from proofs import disks
+from uphold.errors import StoreUnavailable
 from uphold.journal.audit import verify
 from uphold.journal.pruning import DAY, Keep, give_back, used_bytes
 from uphold.journal.reading import JournalReader
@@ -255,3 +257,83 @@ def test_more_than_may_wait_goes_oldest_first_and_is_counted(pruned, path):
 def test_what_may_stay_anyway_is_not_lost_for_the_spool(pruned, path):
     pruned(Batch(events=[news(n) for n in range(1, 101)]), Keep(spool=1), T0)
     assert len(seqs(path)) == 100
+
+
+@pytest.mark.accepts("P14")
+@pytest.mark.skipif(disks.why_not() is not None, reason="only root can mount a disk")
+def test_a_full_disk_takes_nothing_away_and_pruning_goes_on_when_there_is_room(tmp_path, opened):
+    keep = Keep(events=100, at_once=100)
+    with disks.mounted("-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", tmp_path / "disk") as disk:
+        path = disk / "journal.db"
+
+        async def script():
+            journal = opened(where=path)
+            await journal.append(
+                Batch(events=[bulky(n) for n in range(1, 501)], audit=[entry(1)], durable=True)
+            )
+            journal.settle(keep)
+            fill(disk / "filler")
+            refused = 0
+            for number in range(20):  # what room the log still has is used up first
+                try:
+                    if not await journal.prune(T0):
+                        break
+                except StoreUnavailable:
+                    refused += 1
+                fill(disk / f"filler-{number}")
+            assert refused or len(await journal.events(limit=500)) == 100
+            for each in disk.glob("filler*"):
+                each.unlink()
+            while await journal.prune(T0):
+                pass
+            await journal.append(Batch(audit=[entry(2)], durable=True))
+            await journal.close()
+
+        play(script)
+        assert seqs(path) == list(range(401, 501))
+        with JournalReader(path) as reader:
+            assert verify(reader) == []
+            assert len(reader.audit()) == 2
+
+
+def fill(path):
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return
+
+
+def test_a_year_of_many_workers_stays_within_the_limits(opened, path):
+    """A year in small: a thousandth of the events, of the limits and of the room."""
+    limit = 300_000
+    largest = 0
+
+    async def script():
+        nonlocal largest
+        journal = opened(keep=Keep(events=400, size=limit, least=10, at_once=50, spare=8))
+        seq = 0
+        for day in range(365):
+            now = T0 + day * DAY
+            batch = Batch(
+                events=[replace(news(seq + n, f"w{n}"), at=now) for n in range(1, 12)],
+                audit=[replace(entry(day), at=now)],
+                jobs=[replace(job("succeeded", now), id=f"job-{day}")],
+                durable=True,
+            )
+            seq += 11
+            await journal.append(batch)
+            while await journal.prune(now):
+                pass
+            largest = max(largest, used_bytes(journal._committer._open()))
+        await journal.close()
+
+    play(script)
+    assert largest <= limit
+    with JournalReader(path) as reader:
+        events = reader.events(limit=10_000)
+        assert len(events) == 30 * 11 + 11, "thirty days of them"
+        assert len(reader.jobs(limit=10_000)) == 91
+        assert len(reader.audit(limit=10_000)) == 365
+        assert verify(reader) == []
