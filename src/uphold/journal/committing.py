@@ -145,7 +145,7 @@ class Committer:
             raise
         self._link, self._events = stock
         self._since_checkpoint += removed
-        return removed or self._shorten(connection)
+        return removed or self._shorten(connection, keep)
 
     def prune_surplus(self, keep: Keep) -> None:
         """Remove what is too much, as fast as it comes; what cannot go now goes later."""
@@ -155,9 +155,9 @@ class Committer:
                 removed = self.prune(None, keep)
                 may_go = may_go - removed if removed >= keep.at_once else 0
 
-    def _shorten(self, connection: sqlite3.Connection) -> int:
+    def _shorten(self, connection: sqlite3.Connection, keep: Keep) -> int:
         try:
-            pages = give_back(connection)
+            pages = give_back(connection, keep)
         except BaseException as cause:
             self._undo(connection, cause)
             raise

@@ -19,8 +19,6 @@ DAY: Final = 86400.0
 _SAMPLE: Final = 100
 _ROW_COST: Final = 60
 """Bytes of a row beside its text: its header, and its place in the index."""
-_SPARE_PAGES: Final = 1024
-"""Free pages that may stay in the file: the next rows need some."""
 _PAGES_AT_ONCE: Final = 256
 
 
@@ -39,6 +37,8 @@ class Keep:
     the file by itself must not take all the rest away."""
     spool: int | None = None
     """Bytes of events that wait for the shared database; None where there is none."""
+    spare: int = 1024
+    """Free pages that may stay in the file: the next rows need some."""
     at_once: int = 200
 
 
@@ -84,7 +84,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def give_back(connection: sqlite3.Connection) -> int:
+def give_back(connection: sqlite3.Connection, keep: Keep) -> int:
     """Shorten the file by some of its free pages if it has many; tells how many.
 
     Pages are moved within the file, so this needs no room for a second one. A journal of an
@@ -92,7 +92,7 @@ def give_back(connection: sqlite3.Connection) -> int:
     """
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    spare = max(_SPARE_PAGES, pages // 4)
+    spare = max(keep.spare, pages // 4)
     if free <= spare:
         return 0
     number = min(free - spare, _PAGES_AT_ONCE)

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    RowMapping,
     case,
     delete,
     func,
@@ -261,7 +260,7 @@ def _known(connection: Connection, ids: set[str]) -> dict[str, SupervisorRow]:
     return known
 
 
-def row_of(row: RowMapping) -> SupervisorRow:
+def row_of(row: Mapping[str, Any]) -> SupervisorRow:
     """Take from a row of `supervisors_t` what says how its supervisor does."""
     return SupervisorRow(
         id=row["id"],
