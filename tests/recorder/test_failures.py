@@ -42,6 +42,7 @@ ADDRESS = Address.parse("mysql://orion:canary-word@host:3306/name")
         (sqlite3.IntegrityError("NOT NULL constraint failed: jobs_t.owner"), "SCHEMA"),
         (sqlite3.OperationalError("disk I/O error"), "UNREACHABLE"),
         (ModuleNotFoundError("No module named 'pymysql'", name="pymysql"), "EXTRA_MISSING"),
+        (RuntimeError("'cryptography' package is required for …"), "EXTRA_MISSING"),
         (TypeError("unexpected keyword argument"), "ADDRESS"),
         (ConnectionResetError("reset"), "UNREACHABLE"),
         (TimeoutError("timed out"), "TIMEOUT"),

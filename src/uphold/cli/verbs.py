@@ -23,6 +23,7 @@ VERBS: Final[dict[str, str]] = {
     "events": "show what has happened",
     "audit": "show who ordered what; `audit verify` checks that nothing was altered",
     "jobs": "show where orders stand",
+    "sql": "print questions to ask the journal or the shared database in SQL",
     "pause": "hold workers down, or suspend the supervisor itself",
     "resume": "lift a hold, or let the supervisor go on",
     "enable": "allow workers to run",

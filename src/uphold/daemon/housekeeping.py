@@ -31,6 +31,8 @@ def keep_of(settings: Settings) -> Keep:
         events_age=spec.events_for,
         jobs_age=spec.jobs_for,
         audit_age=spec.audit_for,
+        size=spec.max_size,
+        spool=None if settings.store is None else settings.store.spool,
     )
 
 

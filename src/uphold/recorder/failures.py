@@ -62,7 +62,7 @@ _REMEDIES: Final = {
         " (or, on PostgreSQL, a schema) of its own."
     ),
     FULL: "Make room on the database server; what was to be written is written then.",
-    EXTRA_MISSING: "Install them: pip install 'uphold[sql]'.",
+    EXTRA_MISSING: "Install them: pip install 'uphold[sql]', or the package that is named.",
     ADDRESS: "Correct the options after the ? in store.url.",
 }
 
@@ -149,8 +149,8 @@ def failure(code: str, address: Address, said: str, *, remedy: str = "") -> Stor
 
 def classify(cause: BaseException) -> str:
     """Find the code for what a driver raised."""
-    if isinstance(cause, ImportError):
-        return EXTRA_MISSING
+    if isinstance(cause, ImportError) or "package is required" in str(cause):
+        return EXTRA_MISSING  # MySQL's newer passwords without TLS need one more
     if isinstance(cause, TypeError | ValueError):
         return ADDRESS  # an option the driver does not know, or a value it cannot read
     if isinstance(cause, TimeoutError):

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from uphold.core.names import is_companion
@@ -192,15 +201,15 @@ def _supervisor_values(document: Mapping[str, Any], wall: float) -> Row:
     error = about.get("last_error")
     if isinstance(error, Mapping):
         metrics |= {"code": error.get("code"), REASON_KEY: error.get("message")}
-    values: Row = {
+    values = {
         "name": about["name"],
         "status": about.get("status"),
         "config": about.get("config"),
         "updated_at": utc_text(wall),
+        "last_heartbeat": _beat_of(about, wall),
         "health_metrics": encode(metrics).decode(),
     }
-    beat = _beat_of(about, wall)
-    return values if beat is None else {**values, "last_heartbeat": beat}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _beat_of(about: Mapping[str, Any], wall: float) -> str | None:

@@ -126,7 +126,7 @@ class Ear:
         except (EOFError, OSError, UpholdError):
             self.close()
             self._alone_since = self._clock.mono()
-            return News(events=1)  # its last words may be in the journal
+            return News(events=1, beat=True)  # its last words may be in the journal
         if message is None:
             return NOTHING
         return news_of(message)
@@ -143,4 +143,5 @@ def news_of(message: dict[str, Any]) -> News:
         with suppress(AttributeError):
             slot = event["payload"].get("slot") if event.get("payload") else None
             touched = frozenset({str(slot)}) if slot else touched
-    return News(1, touched, event.get("type") == "supervisor.heartbeat")
+    # Not heartbeats alone: a supervisor that is paused is to be seen as paused at once.
+    return News(1, touched, str(event.get("type")).startswith("supervisor."))

@@ -200,7 +200,8 @@ MIGRATIONS: Final = _table(
 
 VIEWS: Final = {
     "events_v": (
-        "SELECT supervisor_id, seq, id, type, type AS event_type, entity_type, entity_id,"
+        "CREATE VIEW events_v AS"
+        " SELECT supervisor_id, seq, id, type, type AS event_type, entity_type, entity_id,"
         " timestamp, severity, payload, cause FROM events_t"
     ),
 }
