@@ -126,6 +126,7 @@ class Reference:
     def close(self, *, keep):
         """End the supervisor in order: with its workers, or leaving them."""
         for slot, each in () if keep else [*self.slots.items()]:
+            self._forgive_live(each)  # a reset that came while all acting was suspended
             if each["state"] not in ("backoff", "failed"):  # failures are remembered
                 self._rest(each)
                 if slot not in self.declared(owner(slot)):
@@ -179,8 +180,7 @@ class Reference:
         here = slot in self.declared(name)
         each = self.slots.setdefault(slot, dict(FRESH))
         before = dict(each)
-        if each["pardon"] and each["state"] in ("running", "stopping"):
-            each.update(pardon=False, failures=0, restarts=0)
+        self._forgive_live(each)
         if each["state"] == "stopping":
             if self._due(slot) <= self.now:
                 self._rest(each)
@@ -195,6 +195,10 @@ class Reference:
             del self.slots[slot]
             return True
         return each != before
+
+    def _forgive_live(self, each):
+        if each["pardon"] and each["state"] in ALIVE:
+            each.update(pardon=False, failures=0, restarts=0)
 
     def _act_wanted(self, slot, each, spec):
         state, terms = each["state"], each["terms"]

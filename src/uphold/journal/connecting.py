@@ -66,6 +66,9 @@ def connect_writing(path: Path) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
+        if path.stat().st_size == 0:
+            # So that it can be shortened. A file with content would have to be written anew.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LEFT_OVER_WAL}").fetchone()
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # done aside: it waits for the disk
