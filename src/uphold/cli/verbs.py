@@ -38,7 +38,7 @@ VERBS: Final[dict[str, str]] = {
     "update": "bring the checkout that workers run from up to date",
     "rollback": "undo the last commits of that checkout",
     "diagnose": "write a report about a worker and everything around it",
-    "db": "print the address of the shared database, bring its tables up to date",
+    "db": "look after the shared database: its address, its tables, how far the copy is",
     "verify-db": "check the shared database and keep a report",
     "completion": "print a completion script for bash, zsh or fish",
     "version": "print the version",
