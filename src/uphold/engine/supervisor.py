@@ -8,7 +8,7 @@ business, the snapshot the board's, deciding and acting the reconciler's.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import orders
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from uphold.core.orders import Order
     from uphold.core.specs import WorkerSpec
     from uphold.core.statuses import SlotStatus
+    from uphold.engine.errands import Run
     from uphold.engine.snapshots import Snapshot
     from uphold.ports.clocks import Clock
     from uphold.ports.configs import ConfigSource, Revision
@@ -79,6 +80,8 @@ class Surroundings:
     """Operator overrides known from elsewhere, for when the journal has lost them."""
     prober: Prober | None = None
     """Asks workers how they are; without one only what they say by themselves counts."""
+    errands: Mapping[type, Run] = field(default_factory=dict)
+    """Who carries out which orders that no plan can."""
     strays: Callable[[Collection[str]], Awaitable[Sequence[Trace]]] | None = None
     """Finds processes of this home that the books do not know."""
 
@@ -247,6 +250,7 @@ class Supervisor:
             reconciler=self._reconciler,
             performer=self._performer,
             first_number=int(nonce[:6], 16),
+            errands=world.errands,
         )
 
     async def _run(self) -> None:
@@ -256,6 +260,7 @@ class Supervisor:
                 loops = [
                     group.create_task(self._reconcile_for_ever(), name="reconcile"),
                     group.create_task(self.desk.run(), name="orders"),
+                    group.create_task(self.desk.errands.run(), name="errands"),
                     group.create_task(self._pulse(), name="pulse"),
                     group.create_task(self.checks.run(), name="health"),
                     group.create_task(self._beat(), name="heartbeat"),
