@@ -14,32 +14,34 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import orders
 from uphold.core.health import slot_health
-from uphold.core.statuses import ALIVE, Admin
-from uphold.core.times import utc_or_none
-from uphold.diagnose.reports import gather
+from uphold.core.notices import Beat
+from uphold.core.statuses import Admin
+from uphold.diagnose import sections
+from uphold.diagnose.reports import About, compose
 from uphold.engine.errands import Outcome
 from uphold.errors import HostFailure, UpholdError
 from uphold.host.commands import run
 from uphold.host.files import make_private_folder, write_atomically
 from uphold.host.trees import read_tree
 from uphold.inbox.receipts import DB_VERIFICATION, DIAGNOSTICS, report_name, watcher_heartbeat_name
+from uphold.inbox.shares import Content
+from uphold.version import __version__
+from uphold.wire.notices import decode_beat
+from uphold.wire.views import worker_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from uphold.config.revisions import FileConfig
     from uphold.core.orders import Order
+    from uphold.diagnose.reports import Reader
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
     from uphold.inbox.shares import Inbox, Share
     from uphold.ports.clocks import Clock
     from uphold.wire.redaction import Redactor
 
-_LINES: Final = 50
-_AUDIT: Final = 10
 _TAIL: Final = 64 * 1024
-_FRESH: Final = 300.0
-"""Seconds after which a heartbeat is stale."""
 _DATABASE: Final = 60.0
 """Seconds for all questions to the database together; each has its own limit of 10."""
 
@@ -76,20 +78,29 @@ class Reports:
     async def diagnose(self, order: Order) -> Outcome:
         """Write a report with everything that can be known about these workers."""
         assert isinstance(order.wish, orders.Diagnose)
-        paths, problems = [], []
+        paths: list[str] = []
+        problems: list[str] = []
         for name in order.wish.names:
-            report = await gather(
-                self._sections(name),
-                worker=name,
-                supervisor=self._config.current.settings.supervisor.name,
+            report = await compose(
+                About(
+                    supervisor_id=self._config.current.settings.supervisor.name,
+                    worker_id=name,
+                    version=__version__,
+                    task_id=order.task_id,
+                    label=order.label,
+                ),
+                self._readers(name),
                 wall=self._clock.now().wall,
-                label=order.label,
+                redactor=self._redactor(),
+                limit=_DATABASE,
             )
-            kept = await self._keep(DIAGNOSTICS, name, order, self._redactor().value(report))
-            paths.append(kept)
-            problems += [f"{k}: {s['error']}" for k, s in report["sections"].items() if s["error"]]
-        details: dict[str, object] = {"report_path": paths[0] if len(paths) == 1 else paths}
-        return Outcome(details={**details, "problems": problems})
+            paths.append(await self._keep(DIAGNOSTICS, name, order, report))
+            told = report["sections"].items()
+            problems += [
+                f"{key}: {each['error']['message']}" for key, each in told if each["error"]
+            ]
+        where: object = paths[0] if len(paths) == 1 else paths
+        return Outcome(details={"report_path": where, "problems": problems})
 
     async def verify(self, order: Order) -> Outcome:
         """Have the shared database checked, and keep the report."""
@@ -123,97 +134,102 @@ class Reports:
         write_atomically(folder / name, content)
         return str(folder / name)
 
-    def _sections(self, name: str) -> dict[str, Any]:
+    def _readers(self, name: str) -> dict[str, Reader]:
+        """Say who reads for each section; what is not set up here has no reader."""
+
         async def process() -> Mapping[str, Any]:
             return await asyncio.to_thread(self._process, name)
 
         async def heartbeat() -> Mapping[str, Any]:
             return await self._heartbeat(name)
 
-        async def log_tail() -> Mapping[str, Any]:
-            return await self._log_tail(name)
+        async def log() -> Mapping[str, Any]:
+            return await self._log(name)
 
         async def audit() -> Mapping[str, Any]:
             return await asyncio.to_thread(self._audit)
 
-        return {
+        always: dict[str, Reader] = {
             "process": process,
             "heartbeat": heartbeat,
-            "database": self._database,
-            "paths": self._paths,
-            "disk": self._disk,
-            "log_tail": log_tail,
-            "inbox": self._pending,
+            "log": log,
             "audit": audit,
         }
+        if self._config.current.settings.store is not None:
+            always["database"] = self._database
+        if self._share() is not None:
+            always |= {"paths": self._paths, "disk": self._disk, "inbox": self._pending}
+        return always
 
     def _process(self, name: str) -> dict[str, Any]:
-        snapshot = self._engine.snapshot()
-        slots = []
-        for slot in snapshot.observed.of(name):
-            status = snapshot.observed.slots[slot]
-            pid = status.identity.pid if status.identity and status.state in ALIVE else None
-            tree = read_tree(pid) if pid else []
-            slots.append(
-                {
-                    "slot": slot,
-                    "state": str(status.state),
-                    "health": str(slot_health(status)),
-                    "running": pid is not None,
-                    "pid": pid,
-                    "memory_bytes": sum(use.rss for use in tree) or None,
-                    "cpu_seconds": round(sum(use.cpu for use in tree), 2) if tree else None,
-                    "processes": len(tree),
-                    "uptime_seconds": self._uptime(status.started_wall) if pid else None,
-                    "restarts": status.restarts,
-                    "last_error": None if status.error is None else status.error.message,
-                    "why": status.why,
-                }
-            )
-        first = slots[0] if slots else {"running": False, "pid": None}
-        keys = ("running", "pid", "memory_bytes", "cpu_seconds", "uptime_seconds")
-        return {**{key: first.get(key) for key in keys}, "slots": slots}
-
-    def _uptime(self, started: float) -> float:
-        return round(max(0.0, self._clock.now().wall - started), 3)
+        snapshot, now = self._engine.snapshot(), self._clock.now()
+        entry = snapshot.declaration.workers.get(name)
+        found: list[dict[str, Any]] = list(worker_rows(name, entry, snapshot.observed, now))
+        for row in found:
+            tree = read_tree(row["pid"]) if row["pid"] else []
+            row["rss_bytes"] = sum(use.rss for use in tree) or None
+            used, uptime = sum(use.cpu for use in tree), row.get("uptime") or 0.0
+            row["cpu_percent"] = round(100 * used / uptime, 1) if tree and uptime else None
+        told = sections.process(found[0] if found else {})
+        others = [sections.process(row) for row in found[1:]]
+        return {**told, "other_slots": others} if others else told
 
     async def _heartbeat(self, name: str) -> dict[str, Any]:
-        snapshot = self._engine.snapshot()
+        snapshot, now = self._engine.snapshot(), self._clock.now().wall
         entry = snapshot.declaration.workers.get(name)
-        told: dict[str, Any] = {
-            "paused": entry is not None and entry.admin is Admin.PAUSED,
-            "fresh": None,
-            "healthy": None,
-        }
-        share = self._share()
-        if share is None:
+        paused = entry is not None and entry.admin is Admin.PAUSED
+        inbox, share = self._config.current.settings.inbox, self._share()
+        if inbox is None or share is None:
             status = snapshot.observed.slots.get(name)
-            told["healthy"] = None if status is None else str(slot_health(status)) == "healthy"
-            told["last_heartbeat_at"] = None if status is None else utc_or_none(status.proved_wall)
-            return told
-        layout = self._config.current.settings.inbox
-        assert layout is not None
-        path = f"{layout.layout.state}/{watcher_heartbeat_name(name)}"
+            proved = None if status is None else status.proved_wall
+            told = sections.heartbeat(None, now - proved if proved else None, paused=paused)
+            return {**told, "healthy": status is not None and slot_health(status) == "healthy"}
+        path = f"{inbox.layout.state}/{watcher_heartbeat_name(name)}"
         seen = await share[0].look(path)
         if seen is None:
-            return {**told, "fresh": False, "healthy": False, "why": "there is none"}
-        age = seen.age(self._clock.now().wall)
+            return sections.heartbeat(None, None, paused=paused)
         content = await share[0].read(path, _TAIL)
-        return {**told, **_judged(getattr(content, "raw", b""), age)}
+        read = decode_beat(content.raw, now) if isinstance(content, Content) else None
+        beat = read if isinstance(read, Beat) else None
+        return sections.heartbeat(beat, seen.age(now), paused=paused)
 
     async def _database(self) -> dict[str, Any]:
-        if self._config.current.settings.store is None:
-            return {"configured": False}
-        report = await self._database_report(None)
-        checks = {each["check"]: each for each in report.get("checks", ())}
-        server = checks.get("server", {})
-        failed = [each for each in checks.values() if each["result"] == "fail"]
-        return {
-            "configured": True,
-            "connected": checks.get("connection", {}).get("result") == "ok",
-            "server": server.get("detail"),
-            "failed": [f"{each['check']}: {each['detail']}" for each in failed],
-        }
+        return sections.database(await self._database_report(None))
+
+    async def _paths(self) -> dict[str, Any]:
+        inbox = self._config.current.settings.inbox
+        found = await self._reached[0].survey()
+        return sections.paths(found["paths"], () if inbox is None else inbox.paths)
+
+    async def _disk(self) -> dict[str, Any]:
+        return sections.disk((await self._reached[0].survey())["space"])
+
+    async def _log(self, name: str) -> dict[str, Any]:
+        deploy, share = self._config.current.settings.deploy, self._share()
+        if share is None or deploy is None:
+            path = self._home.log(name)
+            return sections.log_tail(str(path), await asyncio.to_thread(_tail, path))
+        found = await share[0].read(deploy.worker_log, _TAIL, end=True)
+        raw = found.raw if isinstance(found, Content) else None
+        return sections.log_tail(deploy.worker_log, raw)
+
+    async def _pending(self) -> dict[str, Any]:
+        listing = await self._reached[1].flags()
+        files = [(entry.name, entry.size, entry.modified) for entry in listing.entries]
+        return sections.pending(files, more=listing.more)
+
+    def _audit(self) -> dict[str, Any]:
+        from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only for a report
+
+        with JournalReader(self._home.journal) as journal:
+            return sections.audit(journal.audit(limit=sections.AUDIT_ROWS, newest_first=True))
+
+    @property
+    def _reached(self) -> tuple[Share, Inbox]:
+        share = self._share()
+        if share is None:
+            raise HostFailure("no share is configured ([inbox] is missing).")
+        return share
 
     async def _database_report(self, label: str | None) -> dict[str, Any]:
         """Have the command line check the database, in a process that may speak SQL."""
@@ -237,83 +253,10 @@ class Reports:
             raise UpholdError(str(report["error"].get("message")), code="UPH_STORE_UNREACHABLE")
         return report
 
-    async def _paths(self) -> dict[str, Any]:
-        found = await self._surveyed()
-        problems = {path: error for path, error in found["paths"].items() if error}
-        accessible = {path: error is None for path, error in found["paths"].items()}
-        return {"accessible": accessible, "problems": problems}
-
-    async def _disk(self) -> dict[str, Any]:
-        found = await self._surveyed()
-        space: dict[str, Any] = found["space"]
-        return space
-
-    async def _surveyed(self) -> dict[str, Any]:
-        share = self._share()
-        if share is None:
-            raise HostFailure("no share is configured ([inbox] is missing).")
-        return await share[0].survey()
-
-    async def _log_tail(self, name: str) -> dict[str, Any]:
-        settings = self._config.current.settings
-        share = self._share()
-        if share is not None and settings.deploy is not None:
-            path = settings.deploy.worker_log
-            found = await share[0].read(path, _TAIL, end=True)
-            raw = getattr(found, "raw", None)
-        else:
-            path = str(self._home.log(name))
-            raw = await asyncio.to_thread(_tail, Path(path))
-        if raw is None:
-            return {"path": path, "lines": [], "why": "there is no such log"}
-        text = self._redactor().text(raw.decode(errors="replace"))
-        return {"path": path, "lines": text.splitlines()[-_LINES:]}
-
-    async def _pending(self) -> dict[str, Any]:
-        share = self._share()
-        if share is None:
-            raise HostFailure("no share is configured ([inbox] is missing).")
-        listing = await share[1].flags()
-        return {
-            "pending": [entry.name for entry in listing.entries],
-            "more": listing.more,
-            "processing": [entry.name for entry in await share[1].names("processing", 50)],
-        }
-
-    def _audit(self) -> dict[str, Any]:
-        from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only for a report
-
-        with JournalReader(self._home.journal) as journal:
-            return {"rows": journal.audit(limit=_AUDIT, newest_first=True)}
-
     @property
     def _engine(self) -> Supervisor:
         assert self._supervisor is not None
         return self._supervisor
-
-
-def _judged(raw: bytes, age: float) -> dict[str, Any]:
-    """Say what a watcher's heartbeat means; one that cannot be read is a bad sign, no mistake."""
-    from uphold.core.notices import GOOD_STATUSES  # noqa: PLC0415 - with a share only
-
-    try:
-        content = json.loads(raw)
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        return {"age_seconds": round(age, 1), "fresh": False, "healthy": False, "why": "unreadable"}
-    error = content.get("error") or content.get("last_error")
-    fresh = age < _FRESH
-    good = str(content.get("status", "")).lower() in GOOD_STATUSES
-    return {
-        "age_seconds": round(age, 1),
-        "fresh": fresh,
-        "healthy": fresh and good and not error,
-        "status": content.get("status"),
-        "reported_error": error,
-        "pid": content.get("pid"),
-        "hostname": content.get("hostname"),
-    }
 
 
 def _tail(path: Path) -> bytes | None:

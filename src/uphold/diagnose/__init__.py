@@ -1,1 +1,1 @@
-"""Reports about a worker and everything around it, section by section."""
+"""Telling how things are: the report that operators ask for, section by section."""

@@ -1,83 +1,145 @@
-"""A report in sections, each with its own error: what cannot be had never hides the rest."""
+"""A diagnostic report: sections that are read side by side, each with its own limit and error.
+
+What is in a section is decided in `sections`, who reads for it by whoever asks. A section that
+cannot be read says why, and hinders no other.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from uphold.core.texts import printable
 from uphold.core.times import utc_text
 from uphold.errors import UpholdError
 
-PATIENCE: Final = 15.0
-"""Seconds that one section may take."""
+if TYPE_CHECKING:
+    from uphold.wire.redaction import Redactor
 
-Section = Callable[[], Awaitable[Mapping[str, Any]]]
+Reader: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
+"""Reads what one section needs and gives its content."""
+SECTIONS: Final = {
+    "process": "Worker process",
+    "heartbeat": "Heartbeat",
+    "database": "Database",
+    "paths": "Paths of the share",
+    "disk": "Room on the share",
+    "log": "Last lines of the log",
+    "inbox": "Waiting in the inbox",
+    "audit": "Last audit rows",
+}
+"""Every report has these, in this order, with these headings."""
+LIMIT: Final = 10.0
+"""Seconds that one section gets."""
 
 
-async def gather(
-    sections: Mapping[str, Section], *, worker: str, supervisor: str, wall: float, label: str | None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """Whom a report is about, and who asked for it."""
+
+    supervisor_id: str
+    worker_id: str
+    hostname: str = ""
+    version: str = ""
+    task_id: str | None = None
+    label: str | None = None
+
+
+async def compose(
+    about: About,
+    readers: Mapping[str, Reader],
+    *,
+    wall: float,
+    redactor: Redactor,
+    limit: float = LIMIT,
 ) -> dict[str, Any]:
-    """Ask every section, all at once; each answers within its time or says why not."""
-    found = await asyncio.gather(*(_ask(section) for section in sections.values()))
-    answers = dict(zip(sections, found, strict=True))
-    return {
+    """Read all sections and give the report, without secrets; never raises for one of them."""
+    found = await asyncio.gather(*(_section(readers.get(name), limit) for name in SECTIONS))
+    sections = dict(zip(SECTIONS, found, strict=True))
+    report: dict[str, Any] = {
         "schema": 1,
         "timestamp": utc_text(wall),
-        "supervisor_id": supervisor,
-        "worker_id": worker,
-        "label": label,
-        "ok": all(each["error"] is None for each in answers.values()),
-        "sections": answers,
+        "supervisor_id": about.supervisor_id,
+        "worker_id": about.worker_id,
+        "hostname": about.hostname,
+        "version": about.version,
+        "task_id": about.task_id,
+        "label": about.label,
+        "complete": all(section["ok"] for section in sections.values()),
+        "sections": sections,
     }
+    shown: dict[str, Any] = redactor.value(report)
+    return shown
 
 
-async def _ask(section: Section) -> dict[str, Any]:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            return {"error": None, **await section()}
-    except TimeoutError:
-        return {"error": f"it was not found out within {PATIENCE:g} s"}
-    except UpholdError as problem:
-        return {"error": problem.message}
-    except Exception as problem:  # noqa: BLE001 - the boundary of a section
-        return {"error": f"{type(problem).__name__}: {problem}"}
-
-
-def render(report: Mapping[str, Any]) -> list[str]:
-    """Write a report for people, a section after the other."""
+def render(report: Mapping[str, Any]) -> str:
+    """Write a report for people; whatever a newer uphold has put into it is shown as well."""
     label = f", {report['label']}" if report.get("label") else ""
-    lines = [f"diagnostics of {report['worker_id']} at {report['timestamp']}{label}"]
-    for name, section in report["sections"].items():
-        lines += ["", name.replace("_", " ")]
-        if section["error"] is not None:
-            lines.append(f"  not available: {section['error']}")
-        lines += _values(section)
-    return [printable(line) for line in lines]
-
-
-def _values(section: Mapping[str, Any]) -> list[str]:
-    lines: list[str] = []
-    for key, value in section.items():
-        if key == "error":
+    title = f"Diagnostics of {report.get('worker_id')} at {report.get('timestamp')}{label}"
+    lines = [_safe(title)]
+    sections = report.get("sections")
+    for name, section in sections.items() if isinstance(sections, Mapping) else ():
+        lines += ["", _safe(SECTIONS.get(name, str(name)))]
+        if not isinstance(section, Mapping):
             continue
-        if isinstance(value, list):
-            lines.append(f"  {key}:" if value else f"  {key}: none")
-            lines += [f"    {_plain(item)}" for item in value]
-        elif isinstance(value, Mapping):
-            lines.append(f"  {key}:")
-            lines += [f"    {inner}: {_plain(item)}" for inner, item in value.items()]
-        else:
-            lines.append(f"  {key}: {_plain(value)}")
-    return lines
+        error = section.get("error")
+        if isinstance(error, Mapping):
+            lines.append(f"  cannot be told: {_safe(error.get('message'))}")
+        lines += (f"  {line}" for line in _lines(section.get("content") or {}))
+    return "\n".join(lines) + "\n"
+
+
+async def _section(reader: Reader | None, limit: float) -> dict[str, Any]:
+    if reader is None:
+        return _failed(UpholdError.code, "this is not set up here.")
+    try:
+        async with asyncio.timeout(limit):
+            content = dict(await reader())
+    except TimeoutError:
+        return _failed("UPH_DIAGNOSE_TIMEOUT", f"there was no answer within {limit:g} s.")
+    except UpholdError as cause:
+        return _failed(cause.code, cause.message)
+    except Exception as cause:  # noqa: BLE001 - one section must not cost the others
+        return _failed("UPH_INTERNAL", f"{type(cause).__name__}: {cause}")
+    return {"ok": True, "error": None, "content": content}
+
+
+def _failed(code: str, message: str) -> dict[str, Any]:
+    error = {"code": code, "message": printable(message)}
+    return {"ok": False, "error": error, "content": None}
+
+
+def _lines(content: object) -> list[str]:
+    """Show plain content as lines: one for each value, lists and tables below their names."""
+    if isinstance(content, Mapping):
+        lines = []
+        for name, value in content.items():
+            if isinstance(value, Mapping | list) and value:
+                lines.append(f"{_safe(name)}:")
+                lines += (f"  {line}" for line in _lines(value))
+            else:
+                lines.append(f"{_safe(name)}: {_plain(value)}")
+        return lines
+    if isinstance(content, list):
+        return [_in_a_row(each) for each in content]
+    return [_plain(content)]
+
+
+def _in_a_row(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "  ".join(f"{_safe(name)}={_plain(each)}" for name, each in value.items())
+    return _plain(value)
 
 
 def _plain(value: object) -> str:
-    if value is None:
-        return "none"
+    if value is None or value in ([], {}):
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return " ".join(f"{key}={item}" for key, item in value.items() if item is not None)
-    return str(value)
+    return _safe(value)
+
+
+def _safe(value: object) -> str:
+    return printable(str(value))

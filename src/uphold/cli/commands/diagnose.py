@@ -42,4 +42,4 @@ def _print(args: argparse.Namespace, path: str) -> None:
     from uphold.diagnose.reports import render
 
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 8 ms
-        say(args, "", *render(json.load(file)))
+        say(args, "", *render(json.load(file)).splitlines())
