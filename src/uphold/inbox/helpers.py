@@ -74,7 +74,7 @@ class Helper(asyncio.Protocol):
         self._transport.write(json.dumps({"id": number, **request}).encode() + b"\n")
         return answer
 
-    def abandon(self, failure: Exception) -> None:
+    def abandon(self, failure: HostFailure) -> None:
         """Wait for it no more. One that hangs in the kernel ends only when the share lets it."""
         waiting = tuple(self._waiting.values())
         for answer in waiting:
@@ -108,14 +108,20 @@ class Helper(asyncio.Protocol):
         """Hand answers to whoever waits for them."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            answer = json.loads(line)
-            waiting = self._waiting.get(answer["id"])
+            try:
+                answer = json.loads(line)
+                waiting = self._waiting.get(answer["id"])
+            except (ValueError, LookupError, TypeError, RecursionError):
+                text = "the helper of the share says what nobody understands."
+                self.abandon(HostFailure(text, code=UNREACHABLE))
+                return
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever still waits that no answer will come."""
-        self.abandon(exc or HostFailure("the helper of the share has ended.", code=UNREACHABLE))
+        why = "" if exc is None else f" ({exc})"
+        self.abandon(HostFailure(f"the helper of the share has ended{why}.", code=UNREACHABLE))
 
     def _ended(self) -> None:
         if self._end.done():

@@ -127,10 +127,6 @@ class Reach:
         cancel = self._clock.alarm(until, lambda: self._give_up(helper))
         try:
             return await helper.ask(request)
-        except OSError as cause:
-            raise HostFailure(
-                f"the helper of the share {self._spec.share} has ended: {cause}.", code=UNREACHABLE
-            ) from cause
         finally:
             cancel()
 
