@@ -73,15 +73,16 @@ class Top:
         while self._open:
             os.close(self._open.pop())
 
-    def folder(self, name: str) -> int:
-        """Open one of the share's folders; those that are ours are made."""
+    def folder(self, name: str, *, make: bool = True) -> int:
+        """Open one of the share's folders; those that are ours are made if they are missing."""
         if name == "top":
             return self.descriptor
         if name not in MADE:
             return self._walk(self._layout[name])
         parent = self._walk(self._layout[MADE[name]])
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=parent)
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
         return self._keep(os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
 
     def parent_of(self, path: str) -> tuple[int, str]:

@@ -136,6 +136,24 @@ class Helper(asyncio.Protocol):
 
 async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
     """Start a helper for one share; HostFailure if no program can be started."""
+    try:
+        ours, process = _spawn(root, settings)
+    except OSError as cause:
+        raise HostFailure(
+            f"no helper could be started for the share {root}: {cause.strerror}.",
+            code="UPH_START_NO_RESOURCES",
+        ) from cause
+    helper = Helper(process)
+    try:
+        await asyncio.get_running_loop().create_connection(lambda: helper, sock=ours)
+    except BaseException:
+        ours.close()
+        helper.abandon(HostFailure("the helper of the share was not reached.", code=UNREACHABLE))
+        raise
+    return helper
+
+
+def _spawn(root: str, settings: Mapping[str, Any]) -> tuple[socket.socket, Process]:
     ours, theirs = socket.socketpair()
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     # The whole name of the interpreter, no site, no variables: it needs nothing of ours.
@@ -154,6 +172,7 @@ async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
             limits=Limits(),
             extra=(theirs.fileno(), REQUESTS),
         )
+        # Should it not be possible to hold it, it ends by itself: nobody is at the other end.
         process = hold_child(spawn(program), "")
     except BaseException:
         ours.close()
@@ -161,11 +180,4 @@ async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
     finally:
         theirs.close()
         os.close(nowhere)
-    helper = Helper(process)
-    try:
-        await asyncio.get_running_loop().create_connection(lambda: helper, sock=ours)
-    except BaseException:
-        ours.close()
-        helper.abandon(HostFailure("the helper of the share was not reached.", code=UNREACHABLE))
-        raise
-    return helper
+    return ours, process

@@ -114,8 +114,10 @@ class Reach:
             answer = await self._answer(helper, {"do": what, **given})
             result = self._result(answer)
         except HostFailure as cause:
-            # Trouble with one file does not mean that the share is away.
-            self._note(cause if cause.code in _AWAY else None)
+            if cause.code in _AWAY:
+                self._note(cause)
+            elif cause.code == FAILED:  # trouble with one file: somebody has answered
+                self._note(None)
             raise
         finally:
             self._asked -= 1
@@ -191,6 +193,8 @@ class Reach:
         """Remember how the share stands, and tell of it if that has changed."""
         reachable = failure is None
         before = self._standing
+        if self._closed:
+            return
         if before is not None and before.reachable == reachable:
             if failure is not None:
                 self._standing = replace(before, code=failure.code, why=failure.message)
