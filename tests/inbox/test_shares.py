@@ -459,14 +459,20 @@ def test_of_full_logs_only_so_many_are_kept(root):
     assert (root / "05_LOGS/a.log.2").read_bytes() == b"6\n"
 
 
-def test_a_pipe_in_the_place_of_a_log_is_not_waited_for(root):
-    os.mkfifo(root / "05_LOGS/supervisor.log")
+@pytest.mark.parametrize("kind", ["pipe", "hard link", "folder"])
+def test_what_is_no_log_is_not_written_to_and_not_waited_for(root, kind, tmp_path):
+    log, victim = root / "05_LOGS/supervisor.log", tmp_path / "victim"
+    victim.write_text("mine")
+    {"pipe": os.mkfifo, "folder": os.mkdir, "hard link": lambda path: os.link(victim, path)}[kind](
+        log
+    )
 
     async def work(tools):
         with pytest.raises(HostFailure):
             await tools.share.append("supervisor.log", b"x\n")
 
     with_share(root, work)
+    assert victim.read_text() == "mine"
 
 
 @pytest.mark.accepts("C-024")

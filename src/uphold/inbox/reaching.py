@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.core.names import is_worker_name
 from uphold.core.specs import Instant
 from uphold.errors import HostFailure
 from uphold.inbox.helpers import UNREACHABLE, Helper, start_helper
@@ -59,6 +60,7 @@ class Reach:
 
         `children` is kept up to date: numbers of processes whose end nobody else may take.
         """
+        assert is_worker_name(owner), "it becomes the first part of names in processing/"
         self._spec = spec
         self._owner = owner
         self._clock = clock

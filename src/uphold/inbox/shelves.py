@@ -141,8 +141,9 @@ class Shelves:
         log = os.open(checked(name), flags, 0o666, dir_fd=logs)
         try:
             found = os.fstat(log)
-            if not stat.S_ISREG(found.st_mode):
-                raise Wrong(f"{name} is {oddity(found)}, not a log")
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                # A second name could be that of a file that is no business of anybody here.
+                raise Wrong(f"{name} is {oddity(found) or 'a file with several names'}, not a log")
             if found.st_size and found.st_size + len(lines) > max_size:
                 os.close(log)
                 _rotate(logs, name, keep)
