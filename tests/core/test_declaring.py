@@ -41,6 +41,14 @@ ABOUT_WEB = [
     orders.ResetWorkers(names=WEB),
     orders.SignalWorkers(names=WEB, signal="HUP"),
     orders.ScaleWorker(name="web", replicas=2),
+    orders.WithholdWorkers(names=WEB),
+    orders.ReleaseWorkers(names=WEB),
+    orders.UpdateCode(names=WEB),
+    orders.RollBackCode(names=WEB, commits=3),
+    orders.FinishDeploy(names=WEB),
+    orders.RestartSlowly(names=WEB),
+    orders.Diagnose(names=WEB),
+    orders.VerifyDatabase(names=WEB),
 ]
 
 
@@ -419,3 +427,35 @@ def test_what_is_no_wish_is_an_error_and_changes_nothing():
 
 class _Strange(orders.Workers):
     VERB = "befriend"
+
+
+@pytest.mark.accepts("P24")
+def test_a_worker_is_kept_down_while_what_it_runs_from_is_changed():
+    scenario = Scenario(web).at(0).orders(orders.WithholdWorkers(names=WEB))
+    assert not entry(scenario).wanted
+    assert entry(scenario).admin is Admin.ENABLED
+    for wish in (orders.StartWorkers(names=WEB), orders.RestartWorkers(names=WEB)):
+        refusal = declare(
+            scenario.declaration, Order(id="o", wish=wish, author="ann", origin="t", at=0.0)
+        )
+        assert isinstance(refusal, Refusal)
+        assert "being changed" in refusal.message
+    assert entry(scenario.orders(orders.ReleaseWorkers(names=WEB))).wanted
+
+
+@pytest.mark.accepts("C-149")
+def test_what_was_held_or_stopped_before_stays_so_when_it_is_released():
+    for wish in (orders.PauseWorkers(names=WEB), orders.StopWorkers(names=WEB)):
+        scenario = Scenario(web).at(0).orders(wish)
+        by = entry(scenario).override.by
+        scenario.orders(orders.WithholdWorkers(names=WEB)).orders(orders.ReleaseWorkers(names=WEB))
+        assert not entry(scenario).wanted
+        assert entry(scenario).override.by == by
+
+
+def test_an_errand_changes_nothing_that_is_wanted():
+    before = Scenario(web).at(0)
+    for wish in (orders.UpdateCode(names=WEB), orders.VerifyDatabase(names=())):
+        order = Order(id="o", wish=wish, author="ann", origin="t", at=0.0)
+        after = declare(before.declaration, order)
+        assert dict(after.workers) == dict(before.declaration.workers)

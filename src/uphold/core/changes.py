@@ -156,6 +156,8 @@ def _fresh(entry: Entry) -> Change:
         return Change(name=name, action="none", reason="new, waits for its first run")
     if entry.wanted:
         return Change(name=name, action="start", reason="new")
+    if entry.override.withheld:
+        return Change(name=name, action="none", reason="what it runs from is being changed")
     if entry.withheld_by:
         admin = "stopped" if entry.admin is Admin.ENABLED else str(entry.admin)
         return Change(name=name, action="none", reason=f"{admin} by {entry.withheld_by}")

@@ -66,7 +66,7 @@ class Entry:
     @property
     def wanted(self) -> bool:
         """Tell whether its slots shall run, all things considered."""
-        return self.admin is Admin.ENABLED and self.up
+        return self.admin is Admin.ENABLED and self.up and not self.override.withheld
 
     def slots(self) -> tuple[str, ...]:
         """Name the slots it shall have."""
@@ -120,9 +120,13 @@ def declare(declaration: Declaration, order: Order) -> Declaration | Refusal:
 
 
 def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> Declaration:
-    workers = {name: entry for name, entry in declaration.workers.items() if is_companion(name)}
+    workers = {
+        name: entry
+        for name, entry in declaration.workers.items()
+        if is_companion(name) and wish.companions is None
+    }
     config_version = declaration.config_version + 1
-    for spec in wish.specs:
+    for spec in (*(wish.companions or ()), *wish.specs):
         before = declaration.workers.get(spec.name)
         if before is not None and before.spec == spec:
             workers[spec.name] = before
@@ -164,9 +168,9 @@ def _about_workers(
         if entry.spec.schedule is not None and not isinstance(wish, orders.StartWorkers):
             # Let back on its schedule, it waits for its time: only a start means "now".
             override = replace(override, kick=entry.override.kick)
-        if not isinstance(wish, orders.ScaleWorker | orders.SignalWorkers):
+        if not isinstance(wish, _NOBODYS_WISH | orders.ScaleWorker):
             override = replace(override, by=by, order=order.id)
-        if not isinstance(wish, orders.SignalWorkers):
+        if not isinstance(wish, _NOBODYS_WISH):
             # For all keys at once: one that the file changed is no longer overridden.
             override = replace(override, said=file_says(entry.spec))
         workers[name] = replace(entry, override=override)
@@ -199,10 +203,28 @@ def _overridden(  # noqa: C901, PLR0912 - one arm for each wish
             return replace(override, pardon=version)
         case orders.ScaleWorker():
             return replace(override, replicas=wish.replicas)
-        case orders.SignalWorkers():
+        case orders.WithholdWorkers():
+            return replace(override, withheld=True)
+        case orders.ReleaseWorkers():
+            return replace(override, withheld=False, kick=version)
+        case (
+            orders.SignalWorkers()
+            | orders.UpdateCode()
+            | orders.RollBackCode()
+            | orders.FinishDeploy()
+            | orders.RestartSlowly()
+            | orders.Diagnose()
+            | orders.VerifyDatabase()
+        ):
             return override
         case _:
             assert_never(wish)
+
+
+_NOBODYS_WISH: Final = (
+    orders.SignalWorkers | orders.WithholdWorkers | orders.ReleaseWorkers | orders.Errand
+)
+"""What says nothing about whether a worker shall run, once it is over."""
 
 
 _LIFTED_BY: Final = {
@@ -237,6 +259,13 @@ def _refusal(entry: Entry, wish: orders.AboutWorkers | orders.ScaleWorker) -> Re
             remedy=f"To leave it out of account: uphold pause {name} (or disable {name}).",
         )
     if isinstance(wish, orders.StartWorkers | orders.RestartWorkers):
+        if entry.override.withheld:
+            return Refusal(
+                code="UPH_ORDER_REFUSED",
+                message=f"what worker '{name}' runs from is being changed, so it cannot be told to"
+                f" {wish.VERB}.",
+                remedy="It comes back by itself; see: uphold jobs",
+            )
         verb = _LIFTED_BY.get(entry.admin)
         if verb is not None:
             return Refusal(

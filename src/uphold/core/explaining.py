@@ -105,6 +105,8 @@ def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
             return f"disabled{by or ' in the file'}"
         case Admin.QUARANTINED:
             return f"quarantined{by or ' until approved'}"
+    if entry.override.withheld:
+        return "kept down while what it runs from is changed"
     if not entry.up:
         return f"stopped{by}" if by else "started only on request (autostart is off)"
     return f"stopped {lasting} ago" if status.generation else "not started yet"
@@ -138,6 +140,8 @@ def _wish(name: str, entry: Entry | None) -> str:
             return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
     if entry.spec.remote:
         return f"'{name}' runs elsewhere and is listened to."
+    if entry.override.withheld:
+        return f"What '{name}' runs from is being changed; it comes back by itself: uphold jobs."
     if not entry.up:
         how = f"stopped{by}" if by else "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."

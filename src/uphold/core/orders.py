@@ -101,6 +101,64 @@ class SignalWorkers(Workers):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WithholdWorkers(Workers):
+    """They are kept down while something is done to what they run from."""
+
+    VERB: ClassVar[str] = "withhold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseWorkers(Workers):
+    """That is over: whoever else wants them up has them up again."""
+
+    VERB: ClassVar[str] = "release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateCode(Workers):
+    """What these run from shall be brought up to date."""
+
+    VERB: ClassVar[str] = "update"
+    dependencies: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollBackCode(Workers):
+    """The last commits of what these run from shall be undone."""
+
+    VERB: ClassVar[str] = "rollback"
+    commits: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishDeploy(Workers):
+    """An update or rollback that a supervisor did not live to end shall be ended."""
+
+    VERB: ClassVar[str] = "finish"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartSlowly(Workers):
+    """They shall end, rest for a moment, and be up again, unless they are held."""
+
+    VERB: ClassVar[str] = "recycle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnose(Workers):
+    """A report about these shall be written."""
+
+    VERB: ClassVar[str] = "diagnose"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyDatabase(Workers):
+    """The shared database shall be looked at, and a report written."""
+
+    VERB: ClassVar[str] = "verify-db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleWorker:
     """There shall be this many slots of it."""
 
@@ -130,6 +188,8 @@ class Declare:
     VERB: ClassVar[str] = "declare"
     specs: tuple[WorkerSpec, ...]
     source: str = ""
+    companions: tuple[WorkerSpec, ...] | None = None
+    """Those of uphold's own that the file implies; None: those that are declared stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +214,18 @@ AboutWorkers = (
     | ApproveWorkers
     | ResetWorkers
     | SignalWorkers
+    | WithholdWorkers
+    | ReleaseWorkers
+    | UpdateCode
+    | RollBackCode
+    | FinishDeploy
+    | RestartSlowly
+    | Diagnose
+    | VerifyDatabase
 )
+
+Errand = UpdateCode | RollBackCode | FinishDeploy | RestartSlowly | Diagnose | VerifyDatabase
+"""What is carried out step by step beside the plan; the declaration stays as it is."""
 
 Wish = AboutWorkers | ScaleWorker | PauseSupervisor | ResumeSupervisor | Declare | ShutDown
 
@@ -167,11 +238,13 @@ class Order:
     wish: Wish
     author: str
     origin: str
-    """Which surface it came through: cli, socket, config, signal, supervisor."""
+    """Which surface it came through: cli, socket, config, signal, supervisor, flag, deploy."""
     at: float
     """Wall time, for the record."""
     reason: str = ""
     label: str | None = None
+    task_id: str | None = None
+    """What whoever sent it calls it, and looks for in receipts and logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,8 @@ class Override:
     quarantined: bool | None = None
     replicas: int | None = None
     held: bool = False
+    withheld: bool = False
+    """Kept down while something is done to what it runs from; nobody's wish for good."""
     nudge: int = 0
     """The last restart order."""
     kick: int = 0

@@ -358,6 +358,8 @@ def _why_unwanted(entry: Entry | None, *, declared: bool) -> str:
     by = f" by {entry.withheld_by}" if entry.withheld_by else ""
     if entry.admin is not Admin.ENABLED:
         return f"{entry.admin}{by}"
+    if entry.override.withheld:
+        return "kept down while what it runs from is changed"
     return f"stopped{by}" if by else "not wanted"
 
 

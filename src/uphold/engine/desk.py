@@ -9,17 +9,20 @@ from uphold.core import orders
 from uphold.core.orders import Order, Refusal, order_id
 from uphold.core.outcomes import Result
 from uphold.core.statuses import ALIVE, State
+from uphold.engine.errands import Errands
 from uphold.engine.intake import Intake
 from uphold.engine.jobs import Job, Jobs, endings
 from uphold.ports.journals import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from uphold.core.declaring import Declaration
     from uphold.core.events import Recorded
     from uphold.core.orders import Wish
+    from uphold.core.specs import Settings, WorkerSpec
     from uphold.engine.board import Board
+    from uphold.engine.errands import Outcome, Run
     from uphold.engine.ledger import Ledger
     from uphold.engine.performer import Performer
     from uphold.engine.reconciler import Reconciler
@@ -46,6 +49,8 @@ class Desk:
         reconciler: Reconciler,
         performer: Performer,
         first_number: int,
+        companions: Callable[[Settings], tuple[WorkerSpec, ...]],
+        errands: Mapping[type, Run] | None = None,
     ) -> None:
         self._clock = clock
         self._board = board
@@ -53,14 +58,16 @@ class Desk:
         self._reconciler = reconciler
         self._performer = performer
         self._number = first_number
+        self._companions = companions
         self._intake = Intake(ledger=ledger, enact=self._enact)
         self._jobs = Jobs()
+        self.errands = Errands(errands or {}, self._end_errand)
         self._forget_alarm: Callable[[], None] | None = None
         self._declaring: asyncio.Task[Job | Refusal] | None = None
         self._owed: Revision | None = None
         """The newest configuration that has not yet been declared."""
 
-    def order(
+    def order(  # noqa: PLR0913 - what an order is made of, by name
         self,
         wish: Wish,
         *,
@@ -68,6 +75,7 @@ class Desk:
         origin: str,
         reason: str = "",
         label: str | None = None,
+        task_id: str | None = None,
     ) -> Order:
         """Make an order with an id of its own."""
         at = self._clock.now().wall
@@ -80,6 +88,7 @@ class Desk:
             at=at,
             reason=reason,
             label=label,
+            task_id=task_id,
         )
 
     async def submit(self, order: Order) -> Job | Refusal:
@@ -96,7 +105,11 @@ class Desk:
     def declare(self, revision: Revision) -> None:
         """Hand in the order that a new configuration is."""
         settings = revision.settings
-        wish = orders.Declare(specs=settings.workers, source=settings.source)
+        wish = orders.Declare(
+            specs=settings.workers,
+            source=settings.source,
+            companions=self._companions(settings),
+        )
         order = self.order(wish, author="configuration", origin="config", reason="file changed")
         loop = asyncio.get_running_loop()
         self._owed = revision
@@ -133,6 +146,10 @@ class Desk:
         """Put on record what the orders to shut down came to."""
         await self._record(self._jobs.end_shutdown(self._clock.now(), error))
 
+    async def _end_errand(self, job: Job, came_to: Outcome) -> None:
+        self._jobs.end_errand(job, self._clock.now(), came_to.error, came_to.details)
+        await self._record([job])
+
     async def _record(self, ended: list[Job]) -> None:
         if ended:
             news, audit = endings(ended)
@@ -153,6 +170,8 @@ class Desk:
             wish = job.accepted.wish
             if isinstance(wish, orders.SignalWorkers):
                 self._send_signal(wish, job)
+            if isinstance(wish, orders.Errand):
+                self.errands.begin(job)
             if isinstance(wish, orders.Declare):
                 self._owed = None
             about_all = isinstance(wish, _ABOUT_ALL)

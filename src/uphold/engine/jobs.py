@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from uphold.core.names import is_companion
-from uphold.core.orders import ShutDown
+from uphold.core.orders import Errand, ShutDown
 from uphold.core.outcomes import Accepted, Pending, Result, outcome
 from uphold.engine.auditing import audit_entry
 from uphold.engine.ledger import Caused
@@ -15,6 +15,8 @@ from uphold.engine.telling import order_note
 from uphold.ports.journals import JobRow
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration
     from uphold.core.events import Event, Moment
@@ -32,13 +34,15 @@ class Job:
     accepted: Accepted
     done: asyncio.Future[tuple[Result, ...]]
     results: dict[str, Result] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
+    """What an errand came to, for the audit and for whoever ordered it."""
 
 
 def open_job(order: Order, names: tuple[str, ...], version: int) -> Job:
     """Make the job of an order that is being taken."""
     row = JobRow(
         id=order.id,
-        task_id=None,
+        task_id=order.task_id,
         type=order.wish.VERB,
         target=",".join(names)[:255],
         label=order.label,
@@ -81,7 +85,7 @@ class Jobs:
         ended: list[Job] = []
         again: Instant | None = None
         for job in tuple(self._open.values()):
-            if job.accepted.version > turned or isinstance(job.accepted.wish, ShutDown):
+            if job.accepted.version > turned or isinstance(job.accepted.wish, ShutDown | Errand):
                 continue
             at = self._look_at(job, declaration, observed, now.mono)
             if len(job.results) == len(job.accepted.names):
@@ -97,6 +101,16 @@ class Jobs:
         for job in ended:
             self._end(job, now, error)
         return ended
+
+    def end_errand(
+        self, job: Job, now: Moment, error: str | None, details: Mapping[str, object]
+    ) -> None:
+        """End an errand: only whoever carried it out knows what it came to."""
+        job.details = details
+        state = "done" if error is None else "failed"
+        for name in job.accepted.names:
+            job.results[name] = Result(name=name, ok=error is None, state=state, error=error)
+        self._end(job, now, error)
 
     def close(self) -> None:
         """Let go of everybody who still waits."""
@@ -122,7 +136,8 @@ class Jobs:
         del self._open[job.row.id]
         results = tuple(job.results[name] for name in job.accepted.names)
         errors = [f"{result.name}: {result.error}" for result in results if not result.ok]
-        errors += [] if error is None else [error]
+        if error is not None:
+            errors = [error]  # said once, however many workers it is about
         job.row = replace(
             job.row,
             state="failed" if errors else "succeeded",
@@ -138,7 +153,13 @@ def endings(jobs: list[Job]) -> tuple[list[Caused], list[AuditEntry]]:
     """Tell how these orders ended: to whoever listens, and to the audit."""
     news = [Caused(_note(job), job.order.id) for job in jobs]
     audit = [
-        audit_entry(job.order, job.accepted.names, outcome=job.row.state, at=job.row.finished_at)
+        audit_entry(
+            job.order,
+            job.accepted.names,
+            outcome=job.row.state,
+            at=job.row.finished_at,
+            more=job.details,
+        )
         for job in jobs
     ]
     return news, audit

@@ -16,10 +16,11 @@ from uphold.testing.journals import MemoryJournal
 from uphold.testing.probers import FakeProber
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from uphold.core.orders import Wish
     from uphold.core.statuses import SlotStatus
+    from uphold.engine.errands import Run
     from uphold.engine.jobs import Job
     from uphold.ports.configs import Revision
 
@@ -66,7 +67,11 @@ class Stage:
     """One supervisor with everything around it; `crash` gives the next one."""
 
     def __init__(
-        self, *specs: WorkerSpec, log: Log | None = None, clock: FakeClock | None = None
+        self,
+        *specs: WorkerSpec,
+        log: Log | None = None,
+        clock: FakeClock | None = None,
+        errands: Mapping[type, Run] | None = None,
     ) -> None:
         self.clock = clock or FakeClock()
         self.driver = FakeDriver(self.clock)
@@ -75,6 +80,7 @@ class Stage:
         self.config = FakeConfig(*specs)
         self._nonces = count(1)
         self._log = log or NoLog()
+        self._errands = errands or {}
         self.supervisor = self._supervisor()
 
     async def start(self) -> Stage:
@@ -119,6 +125,8 @@ class Stage:
                 new_nonce=lambda: f"{next(self._nonces):032x}",
                 log=self._log,
                 boot_id="boot-1",
+                supervisor_id="stage-1",
                 prober=self.prober,
+                errands=self._errands,
             ),
         )
