@@ -1,0 +1,1 @@
+"""Reports about a worker and everything around it, section by section."""
