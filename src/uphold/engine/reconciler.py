@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from uphold.core.actions import Action
     from uphold.core.declaring import Declaration
     from uphold.core.events import Event, Moment, Recorded, SlotFact
+    from uphold.engine.attempts import Attempts
     from uphold.engine.ledger import Ledger
     from uphold.engine.performer import Performer
     from uphold.ports.clocks import Clock
@@ -61,7 +62,7 @@ _MOST_ROUNDS: Final = 8
 class Reconciler:
     """Compares wish and fact whenever something happened, and once in a while regardless."""
 
-    def __init__(  # noqa: PLR0913 - its six collaborators, by name
+    def __init__(  # noqa: PLR0913 - its collaborators, by name
         self,
         *,
         clock: Clock,
@@ -70,6 +71,7 @@ class Reconciler:
         declared: Callable[[], Declaration],
         believe: Believe,
         new_nonce: Callable[[], str],
+        attempts: Attempts | None = None,
     ) -> None:
         self._clock = clock
         self._ledger = ledger
@@ -77,6 +79,7 @@ class Reconciler:
         self._declared = declared
         self._believe = believe
         self._new_nonce = new_nonce
+        self._attempts = attempts
         self._facts: list[tuple[SlotFact, Moment]] = []
         self._names: set[str] | None = set()
         self._later: dict[str, None] = {}
@@ -86,6 +89,7 @@ class Reconciler:
         """The soonest wake of each worker: a day's wait is looked at often, and noted once."""
         self._alarm = asyncio.Event()
         self._rest_until = Instant(0.0)
+        self._turning = False
         self.turned = 0
         """Version of the declaration that the last whole turn went by."""
         self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})
@@ -117,8 +121,21 @@ class Reconciler:
         if pause > 0:
             await self._clock.sleep(pause)
 
+    @property
+    def rested(self) -> bool:
+        """Tell whether everything so far has been taken in, and nothing is left to be begun."""
+        waiting = self._alarm.is_set() or self._facts or self._later or self._names is None
+        return not (waiting or self._turning)
+
     async def turn(self, observed: Observed, news: Iterable[Event] = ()) -> Observed:
         """Do one turn and give what is known afterwards. If it fails, no fact is lost by that."""
+        self._turning = True
+        try:
+            return await self._turn(observed, news)
+        finally:
+            self._turning = False
+
+    async def _turn(self, observed: Observed, news: Iterable[Event]) -> Observed:
         self._alarm.clear()
         facts, self._facts = self._facts, []
         names, self._names = self._names, set()
@@ -174,10 +191,7 @@ class Reconciler:
                 after=self._leaning(declaration, known),
             )
             for action in steps.actions:
-                if isinstance(action, Start) and len(draft.launches) >= _MOST_STARTS:
-                    # The first ones get going while the others are being recorded.
-                    self._later[worker_of(action.slot)] = None
-                    self._alarm.set()
+                if isinstance(action, Start) and not self._may_start(action, declaration, draft):
                     continue
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
@@ -192,6 +206,14 @@ class Reconciler:
             }
             if not look_at:
                 return
+
+    def _may_start(self, start: Start, declaration: Declaration, draft: Draft) -> bool:
+        if len(draft.launches) >= _MOST_STARTS:
+            # The first ones get going while the others are being recorded.
+            self._later[worker_of(start.slot)] = None
+            self._alarm.set()
+            return False
+        return self._attempts is None or self._attempts.allow(start, declaration)
 
     def _take_later(self) -> set[str]:
         taken = list(islice(self._later, _MOST_STARTS))

@@ -1,0 +1,465 @@
+"""One pass over a home, for task schedulers: own, recover, look, act, judge, and let go.
+
+Workers outlive it; the next pass, or a supervisor, finds them again by their identity. There is
+no socket, no pump and no watch on the configuration: nobody stays who could serve them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, closing, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from uphold.config.revisions import FileConfig
+from uphold.core import events
+from uphold.core.names import is_companion, nearest
+from uphold.core.passes import Check, examine, left_behind, longest_pass, unsettled
+from uphold.core.specs import Kind
+from uphold.core.times import utc_or_none, utc_text
+from uphold.daemon.listening import Ear
+from uphold.daemon.mirroring import runtime_view
+from uphold.daemon.narrating import BookLog
+from uphold.daemon.pulse import Pulse
+from uphold.daemon.serving import (
+    Launch,
+    _about,
+    _dismiss,
+    _heard,
+    _own_note,
+    _Redactors,
+    _remembered,
+    prepare,
+    refuse_live_owner,
+)
+from uphold.daemon.telling import tell_stories
+from uphold.drivers.probing import MachineProber
+from uphold.drivers.process import ProcessDriver
+from uphold.drivers.remote import RemoteDriver
+from uphold.engine.attempts import Attempts
+from uphold.engine.supervisor import Supervisor, Surroundings
+from uphold.engine.telling import supervisor_note
+from uphold.errors import NoSuchWorker, StoreUnavailable
+from uphold.host.chance import new_nonce
+from uphold.host.clock import MachineClock, boot_id
+from uphold.host.locks import HomeLock, Owner, read_owner
+from uphold.host.logbooks import Logbook
+from uphold.host.mirrors import ORDER, RuntimeMirror
+from uphold.journal.rows import Owner as JournalOwner
+from uphold.journal.writing import SqliteJournal, open_journal
+from uphold.version import __version__
+from uphold.wire.mirroring import render_quickly
+
+if TYPE_CHECKING:
+    from uphold.core.events import Recorded
+    from uphold.core.specs import Settings
+
+_HEALTH_PATIENCE: Final = 20.0
+"""Seconds that everybody who is found alive may take to be judged, whatever a probe allows."""
+_STEP: Final = 0.05
+_ECHO: Final = 2
+"""What is logged goes to stderr too."""
+_MOST_ACTIONS: Final = 10_000
+_DEEDS: Final[dict[type, str]] = {
+    events.StartBegun: "started",
+    events.StopBegun: "stopped",
+    events.AbortBegun: "aborted",
+    events.KillBegun: "killed",
+    events.GaveUp: "gave up",
+    events.StartFailed: "failed to start",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """Something that was done in a pass."""
+
+    slot: str
+    did: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a pass came to."""
+
+    supervisor_id: str
+    worker_id: str
+    began: float
+    ended: float
+    actions: tuple[Action, ...] = ()
+    before: tuple[Check, ...] = ()
+    """How everybody was found, before anything was done about it."""
+    workers: tuple[Check, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        """Tell whether all checks passed and nothing went wrong."""
+        return not self.problems
+
+    def document(self) -> dict[str, Any]:
+        """Give the report as people and programs get it from `uphold once --json`."""
+        return {
+            "schema": 1,
+            "acted": True,
+            "success": self.success,
+            "supervisor_id": self.supervisor_id,
+            "worker_id": self.worker_id,
+            "began": utc_text(self.began),
+            "ended": utc_text(self.ended),
+            "actions": [asdict(each) for each in self.actions],
+            "before": [_shown(each) for each in self.before],
+            "workers": [_shown(each) for each in self.workers],
+            "problems": list(self.problems),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """What those who take part in a pass are handed."""
+
+    supervisor: Supervisor
+    settings: Settings
+    log: BookLog
+    names: tuple[str, ...]
+    """The workers that this pass is about."""
+    ending: asyncio.Event
+    """Set when somebody asked the pass to end: what is under way is finished, nothing begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """What a pass does besides; each gives what went wrong, in sentences."""
+
+    flags: Callable[[Passage], Awaitable[Sequence[str]]] | None = None
+    """Deals with the orders that wait in a shared folder; before anything starts by itself."""
+    copy: Callable[[Launch, Settings], Awaitable[Sequence[str]]] | None = None
+    """Copies to the shared database; the journal is closed by then, and the home still ours."""
+    heartbeat: Callable[[Launch, Settings, Report], Awaitable[Sequence[str]]] | None = None
+    """Tells whoever watches the share that a pass took place."""
+
+
+async def pass_once(
+    launch: Launch, *, worker_id: str | None = None, stages: Stages | None = None, echo: bool = True
+) -> Report:
+    """Do one pass. AlreadyRunning if somebody owns the home: then nothing was touched."""
+    clock = MachineClock()
+    home = launch.home
+    began = clock.now()
+    ending = _listen_to_signals()
+    refuse_live_owner(home)
+    config = FileConfig(launch.config, launch.environ)
+    names = _chosen(config.current.settings, worker_id)
+    prepare(home)
+    last = read_owner(home).owner
+    owner = Owner.this_process(
+        last.supervisor_id if last else str(uuid4()),
+        began.wall,
+        {"config": launch.config, "version": __version__, "mode": "once"},
+    )
+    lock = HomeLock.take(home, owner)
+    try:
+        redactors = _Redactors(config)
+        book = Logbook(
+            home.logs,
+            wall=lambda: clock.now().wall,
+            scrub=lambda text: redactors.current().text(text),
+            echo=_ECHO if echo else None,
+        )
+        with closing(book):
+            work = _Pass(launch, config, clock, owner, BookLog(book), names, ending)
+            report = await work.run(book, redactors, stages or Stages(), worker_id)
+    except BaseException:
+        # Workers may live: the lock must not say that it all ended in order.
+        lock.let_go()
+        raise
+    lock.release(clock.now().wall)
+    return report
+
+
+class _Pass:
+    """One pass under way."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what it was given, kept together
+        self,
+        launch: Launch,
+        config: FileConfig,
+        clock: MachineClock,
+        owner: Owner,
+        log: BookLog,
+        names: tuple[str, ...],
+        ending: _Ending,
+    ) -> None:
+        self._launch = launch
+        self._config = config
+        self._clock = clock
+        self._owner = owner
+        self._log = log
+        self._names = names
+        self._ending = ending
+        self._attempts = Attempts()
+        self._problems: list[str] = []
+        self._before: tuple[Check, ...] = ()
+        self._after: tuple[Check, ...] = ()
+        self._done: list[Action] = []
+
+    async def run(
+        self, book: Logbook, redactors: _Redactors, stages: Stages, worker_id: str | None
+    ) -> Report:
+        """Go through all stages; what goes wrong in one is told, and the next ones follow."""
+        settings = self._config.current.settings
+        began = self._clock.now().wall
+        await self._supervise(book, redactors, stages)
+        if stages.copy is not None:
+            await self._stage("the copy to the database", stages.copy(self._launch, settings))
+        report = Report(
+            supervisor_id=self._owner.supervisor_id,
+            worker_id=worker_id or settings.supervisor.name,
+            began=began,
+            ended=self._clock.now().wall,
+            actions=tuple(self._done),
+            before=self._before,
+            workers=self._after,
+            problems=tuple(redactors.current().text(each) for each in self._problems),
+        )
+        if stages.heartbeat is None:
+            return report
+        told = stages.heartbeat(self._launch, settings, report)
+        await self._stage("the heartbeat on the share", told)
+        return Report(**{**_fields(report), "problems": tuple(self._problems)})
+
+    async def _supervise(self, book: Logbook, redactors: _Redactors, stages: Stages) -> None:
+        """Do what needs a supervisor: from the books of the last one to its own last word."""
+        launch, home, clock = self._launch, self._launch.home, self._clock
+        name = self._config.current.settings.supervisor.name
+        async with AsyncExitStack() as stack:
+            journal, rescued = open_journal(
+                home.journal,
+                boot_id=boot_id(),
+                owner=JournalOwner(
+                    name=name,
+                    hostname=self._owner.host,
+                    pid=self._owner.pid,
+                    id=self._owner.supervisor_id,
+                ),
+                now=clock.now().wall,
+            )
+            stack.push_async_callback(journal.close)
+            ear = stack.enter_context(closing(Ear(home, launch.environ, self._log)))
+            driver = ProcessDriver(
+                home,
+                clock,
+                inherited=launch.environ,
+                nofile=launch.birthright.nofile,
+                notify=ear.path,
+                log=self._log,
+                straight=True,
+            )
+            ear.attend(driver, self._config)
+            supervisor = self._supervisor(journal, driver, lost=bool(rescued) or journal.fresh)
+            about = partial(_about, launch, self._owner, name, supervisor, redactors)
+            mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
+            stack.callback(mirror.close)
+            pulse = Pulse(home.path, supervisor, about, None)
+            stack.push_async_callback(pulse.close)
+            news = supervisor.subscribe()
+            stories = asyncio.create_task(
+                tell_stories(supervisor, news, (pulse.hear,), book, clock), name="log"
+            )
+            deeds = supervisor.subscribe(_MOST_ACTIONS)
+            stack.push_async_callback(supervisor.abandon)
+            await supervisor.start()
+            ear.begin(partial(_heard, supervisor, driver))
+            driver.announcements.begin(supervisor.checks.ready_by_descriptor)
+            if rescued:
+                await supervisor.tell(_own_note("journal.rescued", rescued))
+                self._problems.append(f"the journal was damaged and set aside: {rescued}")
+            await self._go_through(supervisor, stages, deeds.take_waiting)
+            with suppress(StoreUnavailable):  # what is too old goes another time
+                await journal.prune(clock.now().wall)
+            await supervisor.tell(supervisor_note("supervisor.heartbeat"))
+            await supervisor.abandon()
+            await _dismiss((), stories)
+            final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
+            mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
+
+    def _supervisor(
+        self, journal: SqliteJournal, driver: ProcessDriver, *, lost: bool
+    ) -> Supervisor:
+        recorded = journal.recall().slots.values()
+        return Supervisor(
+            self._config,
+            Surroundings(
+                clock=self._clock,
+                journal=journal,
+                drivers={
+                    Kind.PROCESS: driver,
+                    Kind.REMOTE: RemoteDriver(self._clock, boot_id=boot_id()),
+                },
+                new_nonce=new_nonce,
+                log=self._log,
+                boot_id=boot_id(),
+                # What lives from a supervisor is left as it is: on its own terms it is neither
+                # stopped nor restarted, and a pass starts none.
+                companions=tuple(
+                    status.terms
+                    for status in recorded
+                    if status.terms is not None and is_companion(status.slot)
+                ),
+                strays=driver.find_strays,
+                prober=MachineProber(self._launch.home, self._clock, driver),
+                remembered=_remembered(self._launch.home) if lost else None,
+                attempts=self._attempts,
+            ),
+        )
+
+    async def _go_through(
+        self,
+        supervisor: Supervisor,
+        stages: Stages,
+        news: Callable[[int], list[Recorded]],
+    ) -> None:
+        """Look, deal with what was ordered, act, look again and judge."""
+        await self._until_judged(supervisor)
+        self._before = self._examine(supervisor)
+        if stages.flags is not None and not self._ending.is_set():
+            passage = Passage(
+                supervisor=supervisor,
+                settings=self._config.current.settings,
+                log=self._log,
+                names=self._names,
+                ending=self._ending,
+            )
+            await self._stage("the flags", stages.flags(passage))
+        self._note_deeds(news(_MOST_ACTIONS))
+        # Told to end: what was taken down comes back, and nothing else is begun.
+        cut = self._ending.is_set()
+        down = {each.slot for each in self._done if each.did in ("stopped", "aborted", "killed")}
+        self._attempts.open(down if cut else None)
+        supervisor.look_at_all()
+        await self._until_settled(supervisor)
+        self._note_deeds(news(_MOST_ACTIONS))
+        self._judge(supervisor)
+        if cut:
+            self._problem(f"the pass was ended early by {self._ending.name}")
+
+    async def _until_judged(self, supervisor: Supervisor) -> None:
+        """Wait until whoever was found alive has been asked how it does."""
+        until = self._clock.now().mono + _HEALTH_PATIENCE
+        while (owing := supervisor.checks.owing) or not supervisor.rested:
+            if self._clock.now().mono >= until:
+                for slot in owing:
+                    self._problem(f"{slot} did not say within {_HEALTH_PATIENCE:g} s how it does")
+                return
+            await self._news(supervisor, _STEP)
+
+    async def _until_settled(self, supervisor: Supervisor) -> None:
+        """Wait until all that was begun has come to something."""
+        until = self._clock.now().mono + longest_pass(supervisor.snapshot().declaration)
+        while True:
+            now = self._clock.now().mono
+            waiting, soonest = unsettled(self._attempts.tried, supervisor.snapshot().observed, now)
+            if supervisor.rested and not waiting:
+                return
+            if now >= until:
+                self._problem(f"gave up waiting for {', '.join(waiting) or 'what is under way'}")
+                return
+            await self._news(supervisor, _STEP if soonest is None else min(_STEP, soonest - now))
+
+    async def _news(self, supervisor: Supervisor, seconds: float) -> None:
+        """Wait so long, or until something has happened."""
+        news = supervisor.subscribe(1)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.001, seconds)):
+                await news.wait()
+        news.close()
+
+    def _examine(self, supervisor: Supervisor) -> tuple[Check, ...]:
+        snapshot = supervisor.snapshot()
+        return examine(
+            snapshot.declaration,
+            snapshot.observed,
+            self._clock.now().mono,
+            vitals=snapshot.vitals,
+            names=self._names,
+        )
+
+    def _judge(self, supervisor: Supervisor) -> None:
+        self._after = self._examine(supervisor)
+        for check in self._after:
+            if check.problem is not None:
+                self._problem(check.problem, worker=check.name)
+        snapshot = supervisor.snapshot()
+        for text in left_behind(snapshot.declaration, snapshot.observed):
+            self._problem(text)
+        if supervisor.trouble is not None:
+            self._problem(supervisor.trouble.message)
+
+    async def _stage(self, what: str, work: Awaitable[Sequence[str]]) -> None:
+        """Do a part that may fail by itself: it is told, and the pass goes on."""
+        try:
+            for problem in await work:
+                self._problem(problem)
+        except Exception as error:  # noqa: BLE001 - the boundary of a part: told, then on
+            self._problem(f"{what} failed: {error}")
+
+    def _problem(self, text: str, worker: str | None = None) -> None:
+        self._problems.append(text)
+        self._log.write("WARNING", "pass.problem", text, worker=worker)
+
+    def _note_deeds(self, recorded: Sequence[Recorded]) -> None:
+        for each in recorded:
+            event = each.event
+            did = _DEEDS.get(type(event))
+            if did is None:
+                continue
+            fault = getattr(event, "fault", None)
+            why = getattr(event, "why", "") if fault is None else fault.message
+            self._done.append(Action(slot=getattr(event, "slot", ""), did=did, why=why))
+
+
+class _Ending(asyncio.Event):
+    """Set by the first signal that asks us to end."""
+
+    name = ""
+
+
+def _listen_to_signals() -> _Ending:
+    """Note who asks us to end; what is under way is finished first."""
+    ending = _Ending()
+
+    def end(name: str) -> None:
+        ending.name = ending.name or name
+        ending.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, end, number.name)
+    return ending
+
+
+def _chosen(settings: Settings, worker_id: str | None) -> tuple[str, ...]:
+    """Name the workers that a pass is about; the supervisor's own name means all of them."""
+    names = tuple(spec.name for spec in settings.workers)
+    if worker_id is None or worker_id in names:
+        return names if worker_id is None else (worker_id,)
+    if worker_id == settings.supervisor.name:
+        return names
+    meant = nearest(worker_id, names)
+    raise NoSuchWorker(
+        f"no worker is called '{worker_id}', nor is this supervisor.",
+        remedy=f"Did you mean '{meant}'?" if meant else f"Declared are: {', '.join(names)}.",
+    )
+
+
+def _shown(check: Check) -> dict[str, Any]:
+    return {**asdict(check), "last_heartbeat": utc_or_none(check.last_heartbeat)}
+
+
+def _fields(report: Report) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in Report.__slots__}
