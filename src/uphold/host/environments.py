@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uphold.core.specs import WorkerSpec
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_BASE: Final = frozenset(
+BASE: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"}
 )
 _SENSITIVE: Final = (
@@ -131,7 +131,7 @@ def _passed_on(spec: WorkerSpec, inherited: Mapping[str, str]) -> Iterator[tuple
     exact = {name for name in spec.pass_environment if not name.endswith("*")}
     prefixes = [name[:-1] for name in spec.pass_environment if name.endswith("*")]
     for name, value in inherited.items():
-        base = not spec.clear_environment and (name in _BASE or name.startswith("LC_"))
+        base = not spec.clear_environment and (name in BASE or name.startswith("LC_"))
         if base or name in exact or any(_reaches(prefix, name) for prefix in prefixes):
             yield name, value
 

@@ -1,0 +1,161 @@
+"""One helper process, seen from the supervisor: started, asked, heard, given up.
+
+Which requests there are, and what becomes of a share whose helper does not answer, is decided in
+`shares`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.core.specs import Limits
+from uphold.errors import HostFailure
+from uphold.host.processes import Process, hold_child
+from uphold.host.processes.spawning import Program, spawn
+from uphold.inbox.helping import REQUESTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNREACHABLE: Final = "UPH_SHARE_UNREACHABLE"
+_PROGRAM: Final = str(Path(__file__).with_name("helping.py"))
+
+
+class Helper(asyncio.Protocol):
+    """A helper that runs, and the answers that are waited for."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._transport: asyncio.Transport | None = None
+        self._rest = b""
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._count = 0
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if process.descriptor >= 0:
+            asyncio.get_running_loop().add_reader(process.descriptor, self._ended)
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.identity.pid
+
+    @property
+    def usable(self) -> bool:
+        """Tell whether it can be asked."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def over(self) -> bool:
+        """Tell whether its process has ended; looks, where nothing tells of that."""
+        if not self._end.done() and not self._process.alive():
+            self._ended()
+        return self._end.done()
+
+    def ask(self, request: Mapping[str, Any]) -> asyncio.Future[dict[str, Any]]:
+        """Send a request; the answer comes in its own time, or the helper ends before."""
+        assert self._transport is not None
+        self._count += 1
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        number = self._count
+        self._waiting[number] = answer
+        answer.add_done_callback(lambda _: self._waiting.pop(number, None))
+        # The standard library's: names of files may hold what is no UTF-8.
+        self._transport.write(json.dumps({"id": number, **request}).encode() + b"\n")
+        return answer
+
+    def abandon(self, failure: Exception) -> None:
+        """Wait for it no more. One that hangs in the kernel ends only when the share lets it."""
+        waiting = tuple(self._waiting.values())
+        for answer in waiting:
+            if not answer.done():
+                answer.set_exception(failure)
+        if self._transport is not None:
+            self._transport.abort()
+        if not self._end.done():
+            self._process.send(signal.SIGKILL)
+
+    async def ended(self) -> None:
+        """Wait until its process has ended."""
+        if not self.over():
+            await asyncio.shield(self._end)
+
+    def hang_up(self) -> None:
+        """Let it end by itself, as nobody will ask any more."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def let_go(self) -> None:
+        """Hold its process no longer, whatever becomes of it."""
+        self._ended()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Hand answers to whoever waits for them."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            answer = json.loads(line)
+            waiting = self._waiting.get(answer["id"])
+            if waiting is not None and not waiting.done():
+                waiting.set_result(answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever still waits that no answer will come."""
+        self.abandon(exc or HostFailure("the helper of the share has ended.", code=UNREACHABLE))
+
+    def _ended(self) -> None:
+        if self._end.done():
+            return
+        if self._process.descriptor >= 0:
+            asyncio.get_running_loop().remove_reader(self._process.descriptor)
+        with suppress(OSError):
+            self._process.reap()
+        self._process.close()
+        self._end.set_result(None)
+
+
+async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
+    """Start a helper for one share; HostFailure if no program can be started."""
+    ours, theirs = socket.socketpair()
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    # The whole name of the interpreter, no site, no variables: it needs nothing of ours.
+    argv = (sys.executable, "-I", "-S", "-X", "utf8", _PROGRAM, root, json.dumps(dict(settings)))
+    try:
+        program = Program(
+            path=sys.executable,
+            argv=argv,
+            environment={},
+            working_dir="/",
+            out=nowhere,
+            err=nowhere,
+            lock=None,
+            umask=None,
+            account=None,
+            limits=Limits(),
+            extra=(theirs.fileno(), REQUESTS),
+        )
+        process = hold_child(spawn(program), "")
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+        os.close(nowhere)
+    helper = Helper(process)
+    try:
+        await asyncio.get_running_loop().create_connection(lambda: helper, sock=ours)
+    except BaseException:
+        ours.close()
+        helper.abandon(HostFailure("the helper of the share was not reached.", code=UNREACHABLE))
+        raise
+    return helper

@@ -1,0 +1,216 @@
+"""Reaching a share through helpers, each request with a time limit.
+
+A helper that does not answer in time is given up; at most three may hang before no more are
+started until one has ended. Whether the share can be reached is known from what was last asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.core.specs import Instant
+from uphold.errors import HostFailure
+from uphold.inbox.helpers import UNREACHABLE, Helper, start_helper
+
+if TYPE_CHECKING:
+    from uphold.core.specs import InboxSpec
+    from uphold.ports.clocks import Clock
+
+PATIENCE: Final = 9.0
+"""Seconds that one answer may take: with a poll every 5 s, trouble is known within 15."""
+MOST_STUCK: Final = 3
+MOST_WAITING: Final = 1_000
+NOT_MOUNTED: Final = "UPH_SHARE_NOT_MOUNTED"
+FAILED: Final = "UPH_SHARE_FAILED"
+_CODES: Final = {"unmounted": NOT_MOUNTED, "unreachable": UNREACHABLE}
+_AWAY: Final = frozenset(_CODES.values())
+_PARTING: Final = 1.0
+"""Seconds that a helper has to end by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Whether a share can be reached, as far as is known."""
+
+    reachable: bool
+    since: float
+    """Wall time of the last change."""
+    code: str = ""
+    why: str = ""
+
+
+class Reach:
+    """The way to one share."""
+
+    def __init__(  # noqa: PLR0913 - its collaborators
+        self,
+        spec: InboxSpec,
+        *,
+        owner: str,
+        clock: Clock,
+        tell: Callable[[Standing], None] | None = None,
+        children: set[int] | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        """`owner` marks what this supervisor has claimed; `tell` hears of changes of standing.
+
+        `children` is kept up to date: numbers of processes whose end nobody else may take.
+        """
+        self._spec = spec
+        self._owner = owner
+        self._clock = clock
+        self._tell = tell
+        self._children: set[int] = set() if children is None else children
+        self._patience = patience
+        self._mark: dict[str, Any] | None = None
+        self._helper: Helper | None = None
+        self._stuck: list[Helper] = []
+        self._starting = asyncio.Lock()
+        self._asked = 0
+        self._standing: Standing | None = None
+        self._closed = False
+
+    @property
+    def standing(self) -> Standing | None:
+        """Whether it can be reached; None if nothing was asked yet."""
+        return self._standing
+
+    @property
+    def stuck(self) -> int:
+        """How many helpers hang."""
+        self._forget_ended()
+        return len(self._stuck)
+
+    async def close(self) -> None:
+        """Let the helper end; one that hangs is left to the kernel."""
+        self._closed = True
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            helper.hang_up()
+            try:
+                async with asyncio.timeout(_PARTING):
+                    await helper.ended()
+            except TimeoutError:
+                self._stuck.append(helper)
+            else:
+                self._children.discard(helper.pid)
+        for left in self._stuck:
+            left.abandon(_closed())
+            left.let_go()
+            self._children.discard(left.pid)
+        self._stuck.clear()
+
+    async def ask(self, what: str, **given: Any) -> Any:
+        """Have something done on the share; HostFailure with a code if that is impossible."""
+        if self._asked >= MOST_WAITING:
+            raise HostFailure(
+                f"{self._asked} requests wait for the share {self._spec.share} already.",
+                code=UNREACHABLE,
+            )
+        self._asked += 1
+        try:
+            helper = await self._running()
+            answer = await self._answer(helper, {"do": what, **given})
+            result = self._result(answer)
+        except HostFailure as cause:
+            # Trouble with one file does not mean that the share is away.
+            self._note(cause if cause.code in _AWAY else None)
+            raise
+        finally:
+            self._asked -= 1
+        self._note(None)
+        return result
+
+    async def _answer(self, helper: Helper, request: dict[str, Any]) -> dict[str, Any]:
+        until = Instant(self._clock.now().mono + self._patience)
+        cancel = self._clock.alarm(until, lambda: self._give_up(helper))
+        try:
+            return await helper.ask(request)
+        except OSError as cause:
+            raise HostFailure(
+                f"the helper of the share {self._spec.share} has ended: {cause}.", code=UNREACHABLE
+            ) from cause
+        finally:
+            cancel()
+
+    def _result(self, answer: dict[str, Any]) -> Any:
+        if "no" not in answer:
+            self._mark = answer["mark"]
+            return answer["ok"]
+        raise HostFailure(
+            f"the share {self._spec.share}: {answer['text']}.",
+            code=_CODES.get(answer["no"], FAILED),
+            remedy="Is it mounted, and may this user read and write there?",
+        )
+
+    async def _running(self) -> Helper:
+        async with self._starting:
+            if self._closed:
+                raise _closed()
+            if self._helper is not None:
+                if self._helper.usable:
+                    return self._helper
+                self._stuck.append(self._helper)
+                self._helper = None
+            self._forget_ended()
+            if len(self._stuck) >= MOST_STUCK:
+                raise HostFailure(
+                    f"the share {self._spec.share} hangs: {MOST_STUCK} helpers wait for it.",
+                    code=UNREACHABLE,
+                    remedy="They are let go when its server answers; until then nobody asks it.",
+                )
+            self._helper = await start_helper(self._spec.share, self._settings())
+            self._children.add(self._helper.pid)
+            return self._helper
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "layout": asdict(self._spec.layout),
+            "paths": self._spec.paths,
+            "pattern": self._spec.pattern,
+            "owner": self._owner,
+            "mark": self._mark,
+        }
+
+    def _give_up(self, helper: Helper) -> None:
+        """Stop waiting for a helper; everything that was asked of it has failed."""
+        if self._helper is helper:
+            self._helper = None
+            self._stuck.append(helper)
+        helper.abandon(
+            HostFailure(
+                f"the share {self._spec.share} did not answer within {self._patience:g} s.",
+                code=UNREACHABLE,
+                remedy="Is its server up, and the network?",
+            )
+        )
+
+    def _forget_ended(self) -> None:
+        for helper in self._stuck:
+            if helper.over():
+                self._children.discard(helper.pid)
+        self._stuck = [helper for helper in self._stuck if not helper.over()]
+
+    def _note(self, failure: HostFailure | None) -> None:
+        """Remember how the share stands, and tell of it if that has changed."""
+        reachable = failure is None
+        before = self._standing
+        if before is not None and before.reachable == reachable:
+            if failure is not None:
+                self._standing = replace(before, code=failure.code, why=failure.message)
+            return
+        self._standing = Standing(
+            reachable=reachable,
+            since=self._clock.now().wall,
+            code="" if failure is None else failure.code,
+            why="" if failure is None else failure.message,
+        )
+        if self._tell is not None:
+            self._tell(self._standing)
+
+
+def _closed() -> HostFailure:
+    return HostFailure("the share is no longer used.", code=UNREACHABLE)

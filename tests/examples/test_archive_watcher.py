@@ -1,0 +1,93 @@
+"""The watcher of examples/archive-watcher, by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uphold.config.loading import load
+from uphold.testing.waiting import until
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "archive-watcher"
+
+
+@pytest.fixture
+def place(tmp_path):
+    shutil.copytree(EXAMPLE, tmp_path / "orion")
+    subprocess.run([sys.executable, "make_share.py"], cwd=tmp_path / "orion", check=True)
+    return tmp_path / "orion"
+
+
+@pytest.fixture
+def watcher(place):
+    process = subprocess.Popen(
+        [sys.executable, "watcher.py"],
+        cwd=place,
+        env={"PATH": os.environ["PATH"], "SHARE_ROOT": "./share"},
+        stdout=subprocess.DEVNULL,
+    )
+    until(lambda: heartbeat(place))
+    yield process
+    process.kill()
+    process.wait()
+
+
+def heartbeat(place):
+    path = place / "share/00_STATE/watcher_heartbeat_OrionMX.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def drop(place, name):
+    path = place / "share/Worker_Inbox" / f"{name}.task.json"
+    path.write_text("{}")
+    return place / "share/04_PUBLISH" / path.name
+
+
+@pytest.mark.accepts("C-022")
+def test_a_task_is_claimed_archived_and_logged_while_the_watcher_beats(place, watcher):
+    beat = heartbeat(place)
+    assert list(beat) == ["watcher_id", "pid", "hostname", "status", "utc", "poll_seconds"]
+    assert (beat["watcher_id"], beat["pid"]) == ("OrionMX", watcher.pid)
+    done = drop(place, "one")
+    until(lambda: heartbeat(place)["status"] == "busy", within=60)
+    until(done.exists, within=60)
+    assert "archived one.task.json" in (place / "share/05_LOGS/watcher.log").read_text()
+
+
+@pytest.mark.accepts("C-050", "D-28")
+def test_a_task_under_way_is_finished_before_it_ends(place, watcher):
+    done = drop(place, "two")
+    until((place / "share/02_WORK/two.task.json").exists, within=60)
+    watcher.send_signal(signal.SIGTERM)
+    assert watcher.wait(60) == 0
+    assert done.exists()
+
+
+@pytest.mark.accepts("C-068")
+def test_with_the_pause_marker_it_claims_nothing(place, watcher):
+    marker = place / "share/00_STATE/supervisor_pause_OrionMX.flag"
+    marker.write_text("{}")
+    first = heartbeat(place)["utc"]
+    until(lambda: heartbeat(place)["utc"] > first, within=60)
+    done = drop(place, "three")
+    second = heartbeat(place)["utc"]
+    until(lambda: heartbeat(place)["utc"] > second, within=60)
+    assert not done.exists()
+    marker.unlink()
+    until(done.exists, within=60)
+
+
+@pytest.mark.accepts("C-005", "C-134", "C-155")
+def test_its_configuration_is_right_and_takes_the_share_from_the_environment_file(place):
+    shutil.copy(place / ".env.example", place / ".env")
+    settings = load(place / "config.dev.yaml", environ={})
+    assert settings.supervisor.name == "OrionMX"
+    assert settings.inbox.share == str(place / "share")
+    assert settings.deploy.workers == ("OrionMX",)
