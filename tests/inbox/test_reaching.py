@@ -84,13 +84,17 @@ def test_nothing_is_written_where_the_share_was_and_it_comes_back_by_itself(tmp_
             assert await failure_of(attempt) == "UPH_SHARE_NOT_MOUNTED"
         assert list(root.iterdir()) == []
         lay_out(root)  # somebody has made the same folders on the disk beneath
-        assert await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        assert (
+            await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        )
         assert files_below(root) == []
         with mounted(root):
             lay_out(root)
             await tools.share.put("state", "after.json", b"{}")
             assert (root / "00_STATE/after.json").exists()
-        assert await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        assert (
+            await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        )
         assert files_below(root) == []
 
     with mounted(root) as allowed:
@@ -114,7 +118,9 @@ def test_the_next_helper_knows_what_the_share_looked_like(tmp_path):
         lay_out(root)
         os.kill(tools.reach._helper.pid, signal.SIGKILL)
         await eventually(lambda: not tools.reach._helper.usable, within=60.0)
-        assert await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        assert (
+            await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        )
 
     with mounted(root) as allowed:
         if not allowed:
@@ -150,7 +156,9 @@ def test_a_mount_that_comes_over_a_plain_folder_is_the_share_from_then_on(tmp_pa
                 pytest.skip("nothing may be mounted here")
             lay_out(root)
             await tools.share.put("state", "above.json", b"{}")
-        assert await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        assert (
+            await failure_of(tools.share.put("state", "x.json", b"{}")) == "UPH_SHARE_NOT_MOUNTED"
+        )
 
     with_share(root, work)
     assert [path.name for path in (root / "00_STATE").iterdir()] == ["beneath.json"]

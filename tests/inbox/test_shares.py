@@ -157,7 +157,9 @@ def make_socket(path):
 
 
 @pytest.mark.accepts("S07", "T15")
-@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "socket", "hard link", "large", "device"])
+@pytest.mark.parametrize(
+    "kind", ["pipe", "link", "folder", "socket", "hard link", "large", "device"]
+)
 def test_what_is_no_plain_file_is_never_opened_and_can_be_moved_away(root, kind, tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(b'{"secret": 1}')

@@ -90,7 +90,8 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{check['name']:<{width}}  {_standing(check)}"
     for problem in report["problems"]:
         yield f"problem: {problem}"
-    yield "all is well" if report["success"] else f"{len(report['problems'])} problems"
+    count = len(report["problems"])
+    yield "all is well" if not count else "1 problem" if count == 1 else f"{count} problems"
 
 
 def _standing(check: Mapping[str, Any]) -> str:

@@ -10,20 +10,20 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from uphold.config.revisions import FileConfig
-from uphold.core import events
-from uphold.core.names import is_companion, nearest
+from uphold.core.names import is_companion
 from uphold.core.passes import Check, examine, left_behind, longest_pass, unsettled
 from uphold.core.specs import Kind
-from uphold.core.times import utc_or_none, utc_text
+from uphold.core.times import utc_text
 from uphold.daemon.listening import Ear
 from uphold.daemon.mirroring import runtime_view
 from uphold.daemon.narrating import BookLog
+from uphold.daemon.passages import Action, Passage, Report, Stages, chosen, deed_of, scrubbed
 from uphold.daemon.pulse import Pulse
 from uphold.daemon.serving import (
     Launch,
@@ -43,7 +43,7 @@ from uphold.drivers.remote import RemoteDriver
 from uphold.engine.attempts import Attempts
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.engine.telling import supervisor_note
-from uphold.errors import NoSuchWorker, StoreUnavailable
+from uphold.errors import StoreUnavailable
 from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
@@ -56,7 +56,6 @@ from uphold.wire.mirroring import render_quickly
 
 if TYPE_CHECKING:
     from uphold.core.events import Recorded
-    from uphold.core.specs import Settings
 
 _HEALTH_PATIENCE: Final = 20.0
 """Seconds that everybody who is found alive may take to be judged, whatever a probe allows."""
@@ -64,84 +63,6 @@ _STEP: Final = 0.05
 _ECHO: Final = 2
 """What is logged goes to stderr too."""
 _MOST_ACTIONS: Final = 10_000
-_DEEDS: Final[dict[type, str]] = {
-    events.StartBegun: "started",
-    events.StopBegun: "stopped",
-    events.AbortBegun: "aborted",
-    events.KillBegun: "killed",
-    events.GaveUp: "gave up",
-    events.StartFailed: "failed to start",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """Something that was done in a pass."""
-
-    slot: str
-    did: str
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What a pass came to."""
-
-    supervisor_id: str
-    worker_id: str
-    began: float
-    ended: float
-    actions: tuple[Action, ...] = ()
-    before: tuple[Check, ...] = ()
-    """How everybody was found, before anything was done about it."""
-    workers: tuple[Check, ...] = ()
-    problems: tuple[str, ...] = ()
-
-    @property
-    def success(self) -> bool:
-        """Tell whether all checks passed and nothing went wrong."""
-        return not self.problems
-
-    def document(self) -> dict[str, Any]:
-        """Give the report as people and programs get it from `uphold once --json`."""
-        return {
-            "schema": 1,
-            "acted": True,
-            "success": self.success,
-            "supervisor_id": self.supervisor_id,
-            "worker_id": self.worker_id,
-            "began": utc_text(self.began),
-            "ended": utc_text(self.ended),
-            "actions": [asdict(each) for each in self.actions],
-            "before": [_shown(each) for each in self.before],
-            "workers": [_shown(each) for each in self.workers],
-            "problems": list(self.problems),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """What those who take part in a pass are handed."""
-
-    supervisor: Supervisor
-    settings: Settings
-    log: BookLog
-    names: tuple[str, ...]
-    """The workers that this pass is about."""
-    ending: asyncio.Event
-    """Set when somebody asked the pass to end: what is under way is finished, nothing begun."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stages:
-    """What a pass does besides; each gives what went wrong, in sentences."""
-
-    flags: Callable[[Passage], Awaitable[Sequence[str]]] | None = None
-    """Deals with the orders that wait in a shared folder; before anything starts by itself."""
-    copy: Callable[[Launch, Settings], Awaitable[Sequence[str]]] | None = None
-    """Copies to the shared database; the journal is closed by then, and the home still ours."""
-    heartbeat: Callable[[Launch, Settings, Report], Awaitable[Sequence[str]]] | None = None
-    """Tells whoever watches the share that a pass took place."""
 
 
 async def pass_once(
@@ -154,7 +75,7 @@ async def pass_once(
     ending = _listen_to_signals()
     refuse_live_owner(home)
     config = FileConfig(launch.config, launch.environ)
-    names = _chosen(config.current.settings, worker_id)
+    names = chosen(config.current.settings, worker_id)
     prepare(home)
     last = read_owner(home).owner
     owner = Owner.this_process(
@@ -214,6 +135,7 @@ class _Pass:
         """Go through all stages; what goes wrong in one is told, and the next ones follow."""
         settings = self._config.current.settings
         began = self._clock.now().wall
+        scrub = redactors.current().text
         await self._supervise(book, redactors, stages)
         if stages.copy is not None:
             await self._stage("the copy to the database", stages.copy(self._launch, settings))
@@ -225,13 +147,12 @@ class _Pass:
             actions=tuple(self._done),
             before=self._before,
             workers=self._after,
-            problems=tuple(redactors.current().text(each) for each in self._problems),
+            problems=tuple(self._problems),
         )
-        if stages.heartbeat is None:
-            return report
-        told = stages.heartbeat(self._launch, settings, report)
-        await self._stage("the heartbeat on the share", told)
-        return Report(**{**_fields(report), "problems": tuple(self._problems)})
+        if stages.heartbeat is not None:
+            told = stages.heartbeat(self._launch, settings, scrubbed(report, scrub))
+            await self._stage("the heartbeat on the share", told)
+        return scrubbed(replace(report, problems=tuple(self._problems)), scrub)
 
     async def _supervise(self, book: Logbook, redactors: _Redactors, stages: Stages) -> None:
         """Do what needs a supervisor: from the books of the last one to its own last word."""
@@ -413,14 +334,7 @@ class _Pass:
         self._log.write("WARNING", "pass.problem", text, worker=worker)
 
     def _note_deeds(self, recorded: Sequence[Recorded]) -> None:
-        for each in recorded:
-            event = each.event
-            did = _DEEDS.get(type(event))
-            if did is None:
-                continue
-            fault = getattr(event, "fault", None)
-            why = getattr(event, "why", "") if fault is None else fault.message
-            self._done.append(Action(slot=getattr(event, "slot", ""), did=did, why=why))
+        self._done += [deed for each in recorded if (deed := deed_of(each.event)) is not None]
 
 
 class _Ending(asyncio.Event):
@@ -441,25 +355,3 @@ def _listen_to_signals() -> _Ending:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, end, number.name)
     return ending
-
-
-def _chosen(settings: Settings, worker_id: str | None) -> tuple[str, ...]:
-    """Name the workers that a pass is about; the supervisor's own name means all of them."""
-    names = tuple(spec.name for spec in settings.workers)
-    if worker_id is None or worker_id in names:
-        return names if worker_id is None else (worker_id,)
-    if worker_id == settings.supervisor.name:
-        return names
-    meant = nearest(worker_id, names)
-    raise NoSuchWorker(
-        f"no worker is called '{worker_id}', nor is this supervisor.",
-        remedy=f"Did you mean '{meant}'?" if meant else f"Declared are: {', '.join(names)}.",
-    )
-
-
-def _shown(check: Check) -> dict[str, Any]:
-    return {**asdict(check), "last_heartbeat": utc_or_none(check.last_heartbeat)}
-
-
-def _fields(report: Report) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in Report.__slots__}
