@@ -52,19 +52,13 @@ class Check:
     """What is wrong with it, in a sentence; None if it is as it should be."""
 
 
-def unsettled(
-    tried: Collection[str], observed: Observed, now: Instant
-) -> tuple[tuple[str, ...], Instant | None]:
-    """Name the slots that have not come to something, and when time alone may change that."""
-    waiting: list[str] = []
-    soonest: list[Instant] = []
-    for slot, status in observed.slots.items():
-        until = _settles_at(status, now, started=slot in tried)
-        if until is None:
-            continue
-        waiting.append(slot)
-        soonest.append(until)
-    return tuple(waiting), min(soonest, default=None)
+def unsettled(tried: Collection[str], observed: Observed, now: Instant) -> tuple[str, ...]:
+    """Name the slots that have not come to something; `tried` are those started in this pass."""
+    return tuple(
+        slot
+        for slot, status in observed.slots.items()
+        if _is_awaited(status, now, started=slot in tried)
+    )
 
 
 def longest_pass(declaration: Declaration) -> float:
@@ -98,21 +92,20 @@ def left_behind(declaration: Declaration, observed: Observed) -> Iterator[str]:
             yield f"{slot} could not be stopped: {status.error.message}"
 
 
-def _settles_at(status: SlotStatus, now: Instant, *, started: bool) -> Instant | None:
-    """Say until when at most a slot is waited for; None: it is not, or no longer."""
+def _is_awaited(status: SlotStatus, now: Instant, *, started: bool) -> bool:
     if is_companion(status.slot):
-        return None
+        return False
     match status.state:
-        case State.STOPPING if status.error is None or status.error.code != UNKILLABLE:
-            return Instant(now + 1.0)  # its grace, and what follows, is the planner's business
-        case State.STARTING if started or status.identity is None:
-            since = status.since if status.identity is None else status.started_at
-            until = Instant(since + START_PATIENCE)
+        case State.STOPPING:  # its grace, and what follows, is the planner's business
+            return status.error is None or status.error.code != UNKILLABLE
+        case State.STARTING if status.identity is None:
+            return now < status.since + START_PATIENCE
+        case State.STARTING if started:
+            return now < status.started_at + START_PATIENCE
         case State.RUNNING if started:
-            until = Instant(status.started_at + SETTLING)
+            return now < status.started_at + SETTLING
         case _:
-            return None
-    return until if now < until else None
+            return False
 
 
 def _check(

@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 
 _HEALTH_PATIENCE: Final = 20.0
 """Seconds that everybody who is found alive may take to be judged, whatever a probe allows."""
-_STEP: Final = 0.05
+_FIRST_STEP, _LAST_STEP = 0.002, 0.05
+"""Seconds between two looks at what is waited for, if nothing is heard of it."""
 _ECHO: Final = 2
 """What is logged goes to stderr too."""
 _MOST_ACTIONS: Final = 10_000
@@ -124,6 +125,7 @@ class _Pass:
         self._names = names
         self._ending = ending
         self._attempts = Attempts()
+        self._remotes = RemoteDriver(clock, boot_id=boot_id())
         self._problems: list[str] = []
         self._before: tuple[Check, ...] = ()
         self._after: tuple[Check, ...] = ()
@@ -218,10 +220,7 @@ class _Pass:
             Surroundings(
                 clock=self._clock,
                 journal=journal,
-                drivers={
-                    Kind.PROCESS: driver,
-                    Kind.REMOTE: RemoteDriver(self._clock, boot_id=boot_id()),
-                },
+                drivers={Kind.PROCESS: driver, Kind.REMOTE: self._remotes},
                 new_nonce=new_nonce,
                 log=self._log,
                 boot_id=boot_id(),
@@ -271,34 +270,44 @@ class _Pass:
 
     async def _until_judged(self, supervisor: Supervisor) -> None:
         """Wait until whoever was found alive has been asked how it does."""
-        until = self._clock.now().mono + _HEALTH_PATIENCE
-        while (owing := supervisor.checks.owing) or not supervisor.rested:
-            if self._clock.now().mono >= until:
-                for slot in owing:
-                    self._problem(f"{slot} did not say within {_HEALTH_PATIENCE:g} s how it does")
-                return
-            await self._news(supervisor, _STEP)
+
+        def judged() -> bool:
+            asked = not (supervisor.checks.owing or self._remotes.unread)
+            return (asked and supervisor.rested) or self._ending.is_set()
+
+        if not await self._come_true(supervisor, judged, _HEALTH_PATIENCE):
+            for slot in supervisor.checks.owing:
+                self._problem(f"{slot} did not say within {_HEALTH_PATIENCE:g} s how it does")
 
     async def _until_settled(self, supervisor: Supervisor) -> None:
         """Wait until all that was begun has come to something."""
-        until = self._clock.now().mono + longest_pass(supervisor.snapshot().declaration)
-        while True:
-            now = self._clock.now().mono
-            waiting, soonest = unsettled(self._attempts.tried, supervisor.snapshot().observed, now)
-            if supervisor.rested and not waiting:
-                return
-            if now >= until:
-                self._problem(f"gave up waiting for {', '.join(waiting) or 'what is under way'}")
-                return
-            await self._news(supervisor, _STEP if soonest is None else min(_STEP, soonest - now))
 
-    async def _news(self, supervisor: Supervisor, seconds: float) -> None:
-        """Wait so long, or until something has happened."""
-        news = supervisor.subscribe(1)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.001, seconds)):
-                await news.wait()
-        news.close()
+        def waiting() -> tuple[str, ...]:
+            observed = supervisor.snapshot().observed
+            return unsettled(self._attempts.tried, observed, self._clock.now().mono)
+
+        def settled() -> bool:
+            return supervisor.rested and not waiting()
+
+        bound = longest_pass(supervisor.snapshot().declaration)
+        if not await self._come_true(supervisor, settled, bound):
+            self._problem(f"gave up waiting for {', '.join(waiting()) or 'what is under way'}")
+
+    async def _come_true(
+        self, supervisor: Supervisor, condition: Callable[[], bool], seconds: float
+    ) -> bool:
+        """Wait so long at most; looked at whenever something happens, and now and then."""
+        until = self._clock.now().mono + seconds
+        step = _FIRST_STEP
+        while not condition():
+            if self._clock.now().mono >= until:
+                return False
+            news = supervisor.subscribe(1)
+            with closing(news), suppress(TimeoutError):
+                async with asyncio.timeout(step):
+                    await news.wait()
+            step = min(step * 2, _LAST_STEP)
+        return True
 
     def _examine(self, supervisor: Supervisor) -> tuple[Check, ...]:
         snapshot = supervisor.snapshot()

@@ -81,6 +81,10 @@ class Outputs:
                     opened.append(os.open(path, _FIFO))
         self._keep(slot, opened)
         _close_all(opened)
+        if opened and self._on_fifo is not None:
+            # A worker of a single pass does not write to it: until now nobody held it, and
+            # whoever looked into it has let go again.
+            self._on_fifo(slot)
 
     def release(self, slot: str) -> None:
         """Let go of the FIFOs of a slot that will not run again."""
