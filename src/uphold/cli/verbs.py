@@ -12,6 +12,7 @@ VERBS: Final[dict[str, str]] = {
     "doctor": "look at everything uphold stands on, and say what would mend it",
     "plan": "show what the configuration file would change",
     "run": "supervise in the foreground; Ctrl-C stops everything in reverse order",
+    "once": "do one pass and exit, for a task scheduler; workers outlive it",
     "start": "start the supervisor in the background, or the named workers",
     "stop": "stop the supervisor and its workers, or the named workers",
     "restart": "stop and start the supervisor, or the named workers",

@@ -461,18 +461,19 @@ def _say_ready(descriptor: int | None, pid: int, supervisor: Supervisor) -> None
     if descriptor is not None:
         slots = supervisor.snapshot().observed.slots.values()
         failed = [status.slot for status in slots if status.state is State.FAILED]
-        _say(descriptor, {"ready": True, "pid": pid, "failed": failed})
+        say(descriptor, {"ready": True, "pid": pid, "failed": failed})
 
 
 def say_error(descriptor: int | None, error: UpholdError) -> None:
     """Tell whoever started us why we do not run."""
     if descriptor is not None:
-        _say(descriptor, {"error": error_view(error)})
+        say(descriptor, {"error": error_view(error)})
     else:
         sys.stderr.write(f"uphold: {error.message}\n{error.remedy}\n")
 
 
-def _say(descriptor: int, message: dict[str, object]) -> None:
+def say(descriptor: int, message: dict[str, object]) -> None:
+    """Say the one thing that whoever started us waits for."""
     try:
         os.write(descriptor, encode_line(message))
     except OSError:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from uphold.core.actions import Action
     from uphold.core.declaring import Declaration
     from uphold.core.events import Event, Moment, Recorded, SlotFact
+    from uphold.engine.attempts import Attempts
     from uphold.engine.ledger import Ledger
     from uphold.engine.performer import Performer
     from uphold.ports.clocks import Clock
@@ -65,7 +66,7 @@ _MOST_ROUNDS: Final = 8
 class Reconciler:
     """Compares wish and fact whenever something happened, and once in a while regardless."""
 
-    def __init__(  # noqa: PLR0913 - its six collaborators, by name
+    def __init__(  # noqa: PLR0913 - its collaborators, by name
         self,
         *,
         clock: Clock,
@@ -74,6 +75,7 @@ class Reconciler:
         declared: Callable[[], Declaration],
         believe: Believe,
         new_nonce: Callable[[], str],
+        attempts: Attempts | None = None,
     ) -> None:
         self._clock = clock
         self._ledger = ledger
@@ -81,6 +83,7 @@ class Reconciler:
         self._declared = declared
         self._believe = believe
         self._new_nonce = new_nonce
+        self._attempts = attempts
         self._facts: list[tuple[SlotFact, Moment]] = []
         self._names: set[str] | None = set()
         self._later: dict[str, None] = {}
@@ -93,6 +96,7 @@ class Reconciler:
         self._begun: set[str] = set()
         """Slots of which something was begun that has not come to anything yet."""
         self._all_told = asyncio.Event()
+        self._turning = False
         self.turned = 0
         """Version of the declaration that the last whole turn went by."""
         self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})
@@ -140,8 +144,21 @@ class Reconciler:
         finally:
             cancel()
 
+    @property
+    def rested(self) -> bool:
+        """Tell whether everything so far has been taken in, and nothing is left to be begun."""
+        waiting = self._alarm.is_set() or self._facts or self._later or self._names is None
+        return not (waiting or self._turning)
+
     async def turn(self, observed: Observed, news: Iterable[Event] = ()) -> Observed:
         """Do one turn and give what is known afterwards. If it fails, no fact is lost by that."""
+        self._turning = True
+        try:
+            return await self._turn(observed, news)
+        finally:
+            self._turning = False
+
+    async def _turn(self, observed: Observed, news: Iterable[Event]) -> Observed:
         self._alarm.clear()
         facts, self._facts = self._facts, []
         names, self._names = self._names, set()
@@ -204,10 +221,7 @@ class Reconciler:
                 after=self._leaning(declaration, known),
             )
             for action in steps.actions:
-                if isinstance(action, Start) and len(draft.launches) >= _MOST_STARTS:
-                    # The first ones get going while the others are being recorded.
-                    self._later[worker_of(action.slot)] = None
-                    self._alarm.set()
+                if isinstance(action, Start) and not self._may_start(action, declaration, draft):
                     continue
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
@@ -222,6 +236,14 @@ class Reconciler:
             }
             if not look_at:
                 return
+
+    def _may_start(self, start: Start, declaration: Declaration, draft: Draft) -> bool:
+        if len(draft.launches) >= _MOST_STARTS:
+            # The first ones get going while the others are being recorded.
+            self._later[worker_of(start.slot)] = None
+            self._alarm.set()
+            return False
+        return self._attempts is None or self._attempts.allow(start, declaration)
 
     def _take_later(self) -> set[str]:
         taken = list(islice(self._later, _MOST_STARTS))

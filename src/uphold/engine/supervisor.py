@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from uphold.core.orders import Order
     from uphold.core.specs import Settings, WorkerSpec
     from uphold.core.statuses import SlotStatus
+    from uphold.engine.attempts import Attempts
     from uphold.engine.errands import Run
     from uphold.engine.snapshots import Snapshot
     from uphold.ports.clocks import Clock
@@ -91,6 +92,8 @@ class Surroundings:
     """Asks workers how they are; without one only what they say by themselves counts."""
     errands: Mapping[type, Run] = field(default_factory=dict)
     """Who carries out which orders that no plan can."""
+    attempts: Attempts | None = None
+    """Who is asked before each start of a single pass; a daemon starts as the plan says."""
     strays: Callable[[Collection[str]], Awaitable[Sequence[Trace]]] | None = None
     """Finds processes of this home that the books do not know."""
     supervisor_id: str = ""
@@ -163,6 +166,11 @@ class Supervisor:
         return self._performer.busy
 
     @property
+    def rested(self) -> bool:
+        """Tell whether all that has happened so far is answered, and nothing is under way."""
+        return self._reconciler.rested and not self._performer.busy
+
+    @property
     def last_seq(self) -> int:
         """The number of the last event."""
         return self._ledger.last_seq
@@ -170,6 +178,10 @@ class Supervisor:
     def look(self) -> None:
         """Have one more turn, even if there is nothing to do."""
         self._reconciler.wake(())
+
+    def look_at_all(self) -> None:
+        """Have one more turn that looks at every worker."""
+        self._reconciler.wake(None)
 
     async def tell(self, *news: Event) -> None:
         """Put facts on record and let them out."""
@@ -218,6 +230,8 @@ class Supervisor:
             self._board.declare(as_recorded(recovered), ())
         else:
             await self._declare_first(recovered)
+        if self._world.attempts is not None:
+            self._world.attempts.begin(self._board.declaration)
         await self._adopt(recovered.traces)
         if forgive:
             for status in forgivable(recovered.observed):
@@ -288,6 +302,7 @@ class Supervisor:
             declared=lambda: self._board.declaration,
             believe=self._believe,
             new_nonce=world.new_nonce,
+            attempts=world.attempts,
         )
         self.checks = Checks(
             clock=world.clock,
@@ -295,6 +310,7 @@ class Supervisor:
             report=self._report,
             show=lambda vitals: self._board.change(vitals=vitals),
             log=world.log,
+            promptly=world.attempts is not None,
         )
         self._heart = Heart(
             clock=world.clock,
@@ -450,6 +466,8 @@ class Supervisor:
         """End when a shutdown has come true, or begin one when an essential worker has ended."""
         assert self._ended is not None
         snapshot = self._board.snapshot
+        if snapshot.declaration.closing is None and self._world.attempts is not None:
+            return  # whoever is essential failed: a pass tells of it, and ends nobody
         if snapshot.declaration.closing is None:
             names = self._essential(snapshot.declaration)
             self._end_with_essential(fatal(names, snapshot.declaration, snapshot.observed))
