@@ -59,7 +59,7 @@ class Copies:
         self._said: dict[str, Any] | None = None
         self._about: StoreSpec | None = None
         # An outage that an earlier supervisor told of is not told again, and its end is.
-        earlier = _read(home)
+        earlier = last_word(home)
         self._away: bool | None = None if earlier is None else earlier["state"] in AWAY
 
     @property
@@ -140,7 +140,7 @@ async def _sync(supervisor: Supervisor, _params: Mapping[str, Any]) -> object:
     return {"durable_seq": await supervisor.sync()}
 
 
-def _read(home: Home) -> dict[str, Any] | None:
+def last_word(home: Home) -> dict[str, Any] | None:
     """Read what the recorder wrote last; None if that is nothing that can be understood."""
     try:
         content = (home.spool / REPORT_NAME).read_bytes()[:_LARGEST]
