@@ -68,6 +68,27 @@ def spawn_supervisor(
     return Started(pid, reading)
 
 
+def spawn_pass(home: str, config: str, *, worker_id: str | None, quiet: bool) -> Started:
+    """Start the supervisor's program for a single pass; what it logs goes to our stderr too."""
+    prepare_home(home)
+    reading, writing = os.pipe()
+    try:
+        pid = _spawn(
+            ["--once", "--home", home, "--config", config, "--ready-fd", str(writing)]
+            + ([] if worker_id is None else ["--worker-id", worker_id])
+            + (["--quiet"] if quiet else []),
+            output=None,
+            passed=writing,
+            session=False,
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    return Started(pid, reading)
+
+
 def become_supervisor(home: str, config: str) -> NoReturn:
     """Run the supervisor's program in place of this one, with our process number."""
     prepare_home(home)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from uphold.daemon.sparing import spare
+
+_ALONE = ("foreground", "forgive", "once", "quiet", "stop-left-overs")
+"""Words that have no value after them."""
 
 
 def main(words: list[str]) -> int:
@@ -17,6 +21,8 @@ def main(words: list[str]) -> int:
     home = Home(flags["home"])
     if "stop-left-overs" in flags:
         return _stop_left_overs(home, flags)
+    if "once" in flags:
+        return _pass_once(home, flags)
     return _serve(home, flags)
 
 
@@ -69,6 +75,46 @@ def _serve(home: object, flags: dict[str, str]) -> int:
             guard.close()
 
 
+def _pass_once(home: object, flags: dict[str, str]) -> int:
+    import asyncio  # noqa: PLC0415
+    import gc  # noqa: PLC0415
+
+    from uphold.daemon.passing import pass_once  # noqa: PLC0415
+    from uphold.daemon.serving import Launch, say, say_error  # noqa: PLC0415
+    from uphold.errors import AlreadyRunning, HostFailure, UpholdError  # noqa: PLC0415
+    from uphold.host.homes import Home  # noqa: PLC0415
+    from uphold.host.processes.birth import birth  # noqa: PLC0415
+
+    assert isinstance(home, Home)
+    gc.freeze()
+    ready = int(flags["ready-fd"]) if "ready-fd" in flags else None
+    launch = Launch(
+        home=home,
+        config=flags["config"],
+        ready_fd=ready,
+        birthright=birth(),
+        environ=dict(os.environ),
+    )
+    try:
+        work = pass_once(launch, worker_id=flags.get("worker-id"), echo="quiet" not in flags)
+        report = asyncio.run(work)
+    except AlreadyRunning as owned:
+        if ready is not None:
+            say(ready, {"report": {"schema": 1, "acted": False, "owner": owned.message}})
+        return 0
+    except UpholdError as error:
+        say_error(ready, error)
+        return 1
+    except OSError as cause:
+        remedy = "Look at the disk and at who may write there; the next pass tries again."
+        failure = HostFailure(f"the pass cannot use {home.path}: {cause}.", remedy=remedy)
+        say_error(ready, failure)
+        return 1
+    if ready is not None:
+        say(ready, {"report": report.document()})
+    return 0 if report.success else 1
+
+
 def _stop_left_overs(home: object, flags: dict[str, str]) -> int:
     import asyncio  # noqa: PLC0415
     import json  # noqa: PLC0415
@@ -103,10 +149,15 @@ def _flags(words: list[str]) -> dict[str, str]:
     rest = iter(words)
     for word in rest:
         name = word.removeprefix("--")
-        alone = name in ("foreground", "forgive", "stop-left-overs")
+        alone = name in _ALONE
         flags[name] = "" if alone else next(rest, "")
     return flags
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, AttributeError):  # nobody reads it; or there is none
+            stream.flush()
+    # All is closed and written: to take the interpreter apart is 30 ms that nobody needs.
+    os._exit(code)

@@ -1,4 +1,4 @@
-"""The gate of an update: do the workers stay well for a while after it?"""
+"""The gate of an update: whether the workers stay well for a while after it."""
 
 from __future__ import annotations
 

@@ -61,20 +61,21 @@ class ProcessDriver:
         nofile: tuple[int, int] | None = None,
         notify: str = "",
         log: Log | None = None,
+        straight: bool = False,
     ) -> None:
         """Pass on parts of the environment `inherited` (our own by default).
 
         `nofile` is the limit on open files that workers are given: what `birth()` found.
         `on_fifo` is called with a slot whenever a FIFO for its output was made. `notify` is the
         path of the socket on which workers may speak of themselves. `log` hears of limits that
-        nobody keeps here.
+        nobody keeps here. `straight` sends output to files: no pump will be there to move it.
         """
         environment = dict(os.environ if inherited is None else inherited)
         self._home = home
         self._clock = clock
         self._facts = Listeners()
         self._specs: dict[str, WorkerSpec] = {}
-        self._outputs = Outputs(home, on_fifo)
+        self._outputs = Outputs(home, on_fifo, straight=straight)
         self._groups = Groups(home, log=log)
         self.senders = Senders(self._lives)
         environments = Environments(environment, notify)
@@ -89,10 +90,11 @@ class ProcessDriver:
         )
         self.scanner = Scanner()
         self._finder = Finder(home, clock, self.scanner)
-        children: set[int] = set()
-        emptier = Emptier(home, clock, self.scanner, self._facts.tell, children.__contains__)
+        self.children: set[int] = set()
+        """Processes whose end nobody else may take; others that are started here may be added."""
+        emptier = Emptier(home, clock, self.scanner, self._facts.tell, self.children.__contains__)
         scale = Scale(clock, self.scanner, self._facts.tell)
-        self._watch = Watch(home, clock, self._facts, emptier, children, scale=scale)
+        self._watch = Watch(home, clock, self._facts, emptier, self.children, scale=scale)
         self._starter = Starter(
             home,
             clock,

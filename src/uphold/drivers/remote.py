@@ -90,6 +90,11 @@ class RemoteDriver:
         """Give what is known of a slot that is listened to."""
         return self._heard.get(slot)
 
+    @property
+    def unread(self) -> bool:
+        """Tell whether a file of heartbeats has not been looked into yet."""
+        return any(each.rule.file and each.read is None for each in self._heard.values())
+
     def nonce(self, slot: str) -> str | None:
         """Give what a heartbeat may carry to prove that it is meant for this slot."""
         listening = self._heard.get(slot)

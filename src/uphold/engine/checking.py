@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core import events
 from uphold.core.absorbing import LONGEST_EXTENSION
 from uphold.core.notices import NO_ERROR, Beat, Notice, Refused
-from uphold.core.specs import Heartbeat, Instant
+from uphold.core.specs import EARLIEST, Heartbeat, Instant
 from uphold.core.statuses import Finding, Health, State
 from uphold.core.vitals import (
     UNHEALTHY,
@@ -34,7 +34,7 @@ from uphold.engine.showing import Vitals
 from uphold.ports.probes import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from uphold.core.absorbing import Observed
     from uphold.core.events import Recorded, SlotFact
@@ -52,6 +52,8 @@ _MOST_EARLY: Final = 16
 _READY, _LIVE, _BEAT, _SAYS = "ready", "live", "heartbeat", "says"
 _WHENEVER: Final = Heartbeat(stale_after=1e9)
 """For beats of those who promised none."""
+_SOON: Final = 0.5
+"""Seconds between two questions to somebody on whose verdict others wait."""
 _FILE_LOOKS: Final = 3.0
 """How often a file of beats is read within the time after which it is stale."""
 
@@ -59,7 +61,7 @@ _FILE_LOOKS: Final = 3.0
 class Checks:
     """Keeps the runs that want to be looked after."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its collaborators, by name
         self,
         *,
         clock: Clock,
@@ -67,12 +69,15 @@ class Checks:
         report: Callable[[SlotFact], None],
         show: Callable[[Mapping[str, Vital]], None],
         log: Log,
+        promptly: bool = False,
     ) -> None:
+        """`promptly` asks those who are found alive at once, until there is a verdict."""
         self._clock = clock
         self._prober = prober
         self._report = report
         self._vitals = Vitals(show)
         self._log = log
+        self._promptly = promptly
         self._runs: dict[str, Patient] = {}
         self._due: list[tuple[float, int, str, int, str]] = []
         self._numbers = count()
@@ -82,6 +87,11 @@ class Checks:
         """What was said by runs whose start is not believed yet."""
         self.refused: Counter[str] = Counter()
         """What was not believed, by reason."""
+
+    @property
+    def owing(self) -> tuple[str, ...]:
+        """Name the slots that were found alive and have not been judged yet."""
+        return tuple(slot for slot, run in self._runs.items() if run.owed)
 
     def follow(self, observed: Observed, recorded: Iterable[Recorded]) -> None:
         """Keep up with what happened to slots."""
@@ -100,7 +110,8 @@ class Checks:
                 elif status is None or status.identity is None:
                     self._vitals.drop(slot)
             elif run is None or run.subject.generation != status.generation:
-                self._take_on(status)
+                found = self._promptly and isinstance(each.event, events.Adopted)
+                self._take_on(status, owing=found)
             elif run.subject.spec is not status.terms:
                 self._amend(run, status)
 
@@ -192,7 +203,7 @@ class Checks:
             if cancel is not None:
                 cancel()
 
-    def _take_on(self, status: SlotStatus) -> None:
+    def _take_on(self, status: SlotStatus, *, owing: bool = False) -> None:
         assert status.terms is not None
         old = self._runs.get(status.slot)
         if old is not None:
@@ -201,11 +212,13 @@ class Checks:
         subject = Subject(
             slot=status.slot, generation=status.generation, nonce=status.nonce, spec=spec
         )
-        run = Patient(subject=subject, ready=status.state is State.RUNNING)
+        run = Patient(subject=subject, ready=status.state is State.RUNNING, began=status.started_at)
         run.told = status.finding
         self._runs[status.slot] = run
+        if owing and self._prober is not None:
+            run.owed = set(_questions(run))
         if spec.ready is not None and spec.ready.way in _ASKED:
-            self._ask_later(run, _READY, spec.ready.initial_delay)
+            self._ask_later(run, _READY, 0.0 if run.owed else spec.ready.initial_delay)
         if run.ready:
             self._begin_life(run)
         for generation, notice in self._early.pop(status.slot, ()):
@@ -217,10 +230,12 @@ class Checks:
         spec = run.subject.spec
         if spec.live is not None:
             pause = spec.live.initial_delay or spread(run, spec.live.every)
-            self._ask_later(run, _LIVE, pause)
+            self._ask_later(run, _LIVE, 0.0 if _LIVE in run.owed else pause)
         if spec.heartbeat is not None and run.pulse is None:
             now = self._clock.now().mono
-            run.pulse = Pulse(began=now)
+            # A file keeps what was said while nobody listened; anything else is lost by then.
+            began = run.began if spec.heartbeat.file and run.began > EARLIEST else now
+            run.pulse = Pulse(began=began)
             self._look_at_pulse(run, now)
 
     def _amend(self, run: Patient, status: SlotStatus) -> None:
@@ -228,7 +243,7 @@ class Checks:
         assert status.terms is not None
         told = run.told
         self._drop(status.slot, run)
-        self._take_on(status)
+        self._take_on(status, owing=bool(run.owed))
         self._runs[status.slot].told = told
 
     def _drop(self, slot: str, run: Patient) -> None:
@@ -290,9 +305,12 @@ class Checks:
             self._found(run, _READY, None)
         elif tally.failed(probe):
             self._found(run, _READY, f"no longer ready: {answer.text}")
+        if not run.ready or tally.passed(probe) or tally.failed(probe):
+            run.owed.discard(_READY)
         if run.ready and probe.way == "log":
             return  # a line that was written stays written
-        self._ask_later(run, _READY, pause_before(probe, run.asked - 1, ready=run.ready))
+        pause = pause_before(probe, run.asked - 1, ready=run.ready)
+        self._ask_later(run, _READY, min(pause, _SOON) if _READY in run.owed else pause)
 
     def _judge_live(self, run: Patient, probe: Probe, tally: Tally, answer: Answer) -> None:
         if tally.failed(probe):
@@ -300,12 +318,14 @@ class Checks:
             self._condemn(run, UNHEALTHY, f"live probe failed{times}: {answer.text}")
             return
         if tally.passed(probe):
+            run.owed.discard(_LIVE)
             run.findings.setdefault(_LIVE, Finding(health=Health.HEALTHY, why="alive"))
             self._tell(run)
         elif answer.outcome is not Outcome.PASSED:
             missed = f"{tally.misses} of {probe.failures}"
             self._warn(run, f"live probe missed ({missed}): {answer.text}")
-        self._ask_later(run, _LIVE, probe.every)
+        soon = min(probe.every, _SOON)
+        self._ask_later(run, _LIVE, soon if _LIVE in run.owed else probe.every)
 
     def _become_ready(self, run: Patient) -> None:
         run.findings[_READY] = Finding(health=Health.HEALTHY, why="ready")
@@ -363,6 +383,7 @@ class Checks:
         if self._runs.get(run.subject.slot) is not run or run.pulse is None:
             return
         run.asking = None
+        run.owed.discard(_BEAT)
         if isinstance(beat, Refused):
             self.refused[beat.reason] += 1
         else:
@@ -430,3 +451,15 @@ class Checks:
     def _note(self, slot: str, **changes: object) -> None:
         if self._vitals.note(slot, **changes):
             self._alarm.set()
+
+
+def _questions(run: Patient) -> Iterator[str]:
+    """Name what a run that was found alive can be judged by now, without hearing from it."""
+    spec = run.subject.spec
+    # A line that was written stays written: nobody looks for it again.
+    if spec.ready_way in (_ASKED - {"log"} if run.ready else _ASKED):
+        yield _READY
+    if run.ready and spec.live is not None:
+        yield _LIVE
+    if run.ready and spec.heartbeat is not None and spec.heartbeat.file:
+        yield _BEAT

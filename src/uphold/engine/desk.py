@@ -9,10 +9,11 @@ from uphold.core import orders
 from uphold.core.orders import Order, Refusal, order_id
 from uphold.core.outcomes import Result
 from uphold.core.statuses import ALIVE, State
+from uphold.engine.auditing import audit_entry
 from uphold.engine.errands import Errands
 from uphold.engine.intake import Intake
 from uphold.engine.jobs import Job, Jobs, endings
-from uphold.ports.journals import Batch
+from uphold.ports.journals import Batch, JobRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from uphold.core.declaring import Declaration
     from uphold.core.events import Recorded
     from uphold.core.orders import Wish
+    from uphold.core.specs import Settings, WorkerSpec
     from uphold.engine.board import Board
     from uphold.engine.errands import Outcome, Run
     from uphold.engine.ledger import Ledger
@@ -48,6 +50,7 @@ class Desk:
         reconciler: Reconciler,
         performer: Performer,
         first_number: int,
+        companions: Callable[[Settings], tuple[WorkerSpec, ...]],
         errands: Mapping[type, Run] | None = None,
     ) -> None:
         self._clock = clock
@@ -56,6 +59,7 @@ class Desk:
         self._reconciler = reconciler
         self._performer = performer
         self._number = first_number
+        self._companions = companions
         self._intake = Intake(ledger=ledger, enact=self._enact)
         self._jobs = Jobs()
         self.errands = Errands(errands or {}, self._end_errand)
@@ -95,6 +99,23 @@ class Desk:
             await self.review()
         return answer
 
+    async def announce(self, order: Order, names: tuple[str, ...]) -> JobRow:
+        """Put an order on record that will come by another way: queued, and nothing else yet."""
+        at = order.at
+        row = JobRow(
+            id=order.id,
+            task_id=order.task_id,
+            type=order.wish.VERB,
+            target=",".join(names)[:255],
+            label=order.label,
+            state="queued",
+            created_at=at,
+            updated_at=at,
+        )
+        audit = audit_entry(order, names, outcome="announced")
+        await self._ledger.write_or_refuse(Batch(audit=[audit], jobs=[row]))
+        return row
+
     def job(self, job_id: str) -> Job | None:
         """Find an order that is still under way."""
         return self._jobs.find(job_id)
@@ -102,7 +123,11 @@ class Desk:
     def declare(self, revision: Revision) -> None:
         """Hand in the order that a new configuration is."""
         settings = revision.settings
-        wish = orders.Declare(specs=settings.workers, source=settings.source)
+        wish = orders.Declare(
+            specs=settings.workers,
+            source=settings.source,
+            companions=self._companions(settings),
+        )
         order = self.order(wish, author="configuration", origin="config", reason="file changed")
         loop = asyncio.get_running_loop()
         self._owed = revision

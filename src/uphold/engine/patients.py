@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from uphold.core.specs import EARLIEST, Instant
 from uphold.core.statuses import State
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ class Patient:
     subject: Subject
     ready: bool
     """It has been called ready, or nobody asks."""
+    began: Instant = EARLIEST
+    """When the run began, whoever saw to it then."""
+    owed: set[str] = field(default_factory=set)
+    """Questions that have no verdict yet, although somebody waits for it."""
     tallies: dict[str, Tally] = field(default_factory=dict)
     asked: int = 0
     pulse: Pulse | None = None

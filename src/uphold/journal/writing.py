@@ -33,6 +33,8 @@ _LARGEST_GROUP: Final = 256
 _LARGEST_ANSWER: Final = 1_000
 _TRIES_WHILE_BUSY: Final = 100
 _BETWEEN_TRIES: Final = 0.02
+_A_MOMENT: Final = 0.01
+_FAR_TOO_MUCH: Final = 4
 _FEW: Final = 16
 """Events that are written sooner than a thread is woken."""
 
@@ -89,7 +91,8 @@ class SqliteJournal:
         self.fresh = not self.path.exists()
         """True when there was no journal: what else is known must be gathered elsewhere."""
         self._boot_id = boot_id
-        self._keep = keep or Keep()
+        self._keep = keep
+        """None: whoever opened it is no supervisor, and nothing is forgotten unasked."""
         self._committer = Committer(self.path, owner=owner, boot_id=boot_id, now=now)
         self._requests: SimpleQueue[_Request] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -97,6 +100,7 @@ class SqliteJournal:
         """Never set: waiting for it passes time on the thread."""
         self._asked = 0
         """Requests the thread has not answered; while there are any, the connection is its own."""
+        self._pruning = False
         self._closed = False
 
     @property
@@ -113,6 +117,10 @@ class SqliteJournal:
         except (sqlite3.OperationalError, OSError):
             return
 
+    def settle(self, keep: Keep) -> None:
+        """Keep so much of the past from now on."""
+        self._keep = keep
+
     def recall(self) -> Memory:
         """Read what the last supervisor knew. Called once, before anything runs."""
         return recall(self.path, self._boot_id)
@@ -127,6 +135,8 @@ class SqliteJournal:
             await self._ask(batch=batch)
         if self._committer.checkpoint_due and not self._closed:
             self._ask(work=self._committer.checkpoint)
+        if self._keep is not None and not self._closed:
+            self._consider_pruning(self._keep)
 
     async def events(
         self, *, after: int = 0, limit: int = 100, worker: str | None = None
@@ -140,8 +150,36 @@ class SqliteJournal:
 
     async def prune(self, now: float) -> int:
         """Remove some of what is too old, between two transactions; 0 when nothing is left."""
-        removed: int = await self._ask(work=lambda: self._committer.prune(now, self._keep))
+        removed: int = await self._ask(
+            work=lambda: self._committer.prune(now, self._keep or Keep())
+        )
         return removed
+
+    def _consider_pruning(self, keep: Keep) -> None:
+        """Let go of what is too much: in pauses while that keeps up, at once when it does not."""
+        surplus = self._committer.surplus(keep)
+        if surplus >= _FAR_TOO_MUCH:
+            self._ask(work=lambda: self._committer.prune_much(keep))
+        elif surplus and not self._pruning:
+            self._pruning = True
+            self._prune_later()
+
+    def _prune_later(self) -> None:
+        # Whatever is written now goes first.
+        asyncio.get_running_loop().call_later(_A_MOMENT, self._prune_some)
+
+    def _prune_some(self) -> None:
+        keep = self._keep
+        if self._closed or keep is None:
+            self._pruning = False
+            return
+        answer = self._ask(work=lambda: self._committer.prune_some(keep))
+        answer.add_done_callback(self._pruned)
+
+    def _pruned(self, answer: asyncio.Future[Any]) -> None:
+        self._pruning = not answer.cancelled() and answer.exception() is None and answer.result()
+        if self._pruning:
+            self._prune_later()
 
     async def close(self) -> None:
         """Write what is queued, note that nothing is missing, and let go of the file."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from uphold.core.orders import Wish
     from uphold.core.statuses import SlotStatus
+    from uphold.engine.attempts import Attempts
     from uphold.engine.errands import Run
     from uphold.engine.jobs import Job
     from uphold.ports.configs import Revision
@@ -72,6 +73,7 @@ class Stage:
         log: Log | None = None,
         clock: FakeClock | None = None,
         errands: Mapping[type, Run] | None = None,
+        attempts: Attempts | None = None,
     ) -> None:
         self.clock = clock or FakeClock()
         self.driver = FakeDriver(self.clock)
@@ -81,6 +83,8 @@ class Stage:
         self._nonces = count(1)
         self._log = log or NoLog()
         self._errands = errands or {}
+        self.attempts = attempts
+        """For a stage that plays a single pass; put another in its place for the next one."""
         self.supervisor = self._supervisor()
 
     async def start(self) -> Stage:
@@ -125,7 +129,9 @@ class Stage:
                 new_nonce=lambda: f"{next(self._nonces):032x}",
                 log=self._log,
                 boot_id="boot-1",
+                supervisor_id="stage-1",
                 prober=self.prober,
                 errands=self._errands,
+                attempts=self.attempts,
             ),
         )

@@ -40,9 +40,11 @@ def test_what_was_written_stays_while_the_supervisor_keeps_the_fifo(home):
 def test_the_fifo_of_an_adopted_slot_is_kept_too(home):
     first = Outputs(home)
     opened = first.open("web", Logs(split=True), None)
-    second = Outputs(home)
+    told = []
+    second = Outputs(home, told.append)
     second.keep("web")
     second.keep("none")
+    assert told == ["web"], "its reader may have let go while nobody held it"
     os.write(opened[1], b"last words")
     close(opened)
     first.close()
@@ -107,3 +109,45 @@ def test_a_link_planted_as_a_log_is_not_written_to(home, tmp_path):
     with pytest.raises(OSError, match="symbolic links"):
         Outputs(home).open("web", Logs(mode="file"), None)
     assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_without_a_pump_everything_goes_straight_to_files(home):
+    fifo = Outputs(home)
+    piped = fifo.open("old", Logs(), None)
+    straight = Outputs(home, straight=True)
+    opened = straight.open("web", Logs(split=True), None)
+    os.write(opened[0], b"out\n")
+    os.write(opened[1], b"err\n")
+    close(opened)
+    assert home.log("web").read_text() == "out\n"
+    assert home.log("web", "err").read_text() == "err\n"
+    assert not Path(home.fifo("web")).exists()
+    before = len(os.listdir("/proc/self/fd"))
+    straight.keep("old")
+    assert len(os.listdir("/proc/self/fd")) == before, "a pump that has it shall see its end"
+    close(piped)
+    fifo.close()
+    straight.close()
+
+
+def test_what_a_pump_has_packed_moves_aside_with_its_index(home):
+    names = {
+        "web.log": "now",
+        "web.log.idx": "times",
+        "web.log.1": "one",
+        "web.log.1.idx": "times of one",
+        "web.log.2.gz": "two",
+        "web.log.3.gz": "three",
+        "web.log.gz": "somebody else's",
+    }
+    for name, content in names.items():
+        (home.logs / name).write_text(content)
+    rotate(home.log("web"), Logs(max_size=0, keep=3))
+    assert {path.name: path.read_text() for path in home.logs.iterdir()} == {
+        "web.log.1": "now",
+        "web.log.1.idx": "times",
+        "web.log.2": "one",
+        "web.log.2.idx": "times of one",
+        "web.log.3.gz": "two",
+        "web.log.gz": "somebody else's",
+    }

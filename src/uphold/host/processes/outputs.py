@@ -23,14 +23,25 @@ if TYPE_CHECKING:
     from uphold.host.homes import Home
 
 _FIFO: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_FORMS: Final = (".idx", ".gz", "")
+"""What a log may have at each place: the index of its times, and its lines, packed or not."""
+_CURRENT: Final = (".idx", "")
 _FILE: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Outputs:
     """The output channels of all slots of a home."""
 
-    def __init__(self, home: Home, on_fifo: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        home: Home,
+        on_fifo: Callable[[str], None] | None = None,
+        *,
+        straight: bool = False,
+    ) -> None:
+        """`straight` sends all output to files, whatever a spec says: there will be no pump."""
         self._home = home
+        self._straight = straight
         self._on_fifo = on_fifo
         self._kept: dict[str, tuple[int, ...]] = {}
 
@@ -43,7 +54,7 @@ class Outputs:
         say) must not reach the next.
         """
         streams = ("out", "err") if logs.split else ("out",)
-        if logs.mode == "file":
+        if self._straight or logs.mode == "file":
             paths = [self._home.log(slot, stream) for stream in streams]
             for path in paths if rotating else ():
                 rotate(path, logs)
@@ -60,6 +71,8 @@ class Outputs:
 
     def keep(self, slot: str) -> None:
         """Hold the FIFOs of a slot that was adopted, if it has any."""
+        if self._straight:
+            return  # a pump that still empties them shall see when their worker has ended
         paths = [self._home.fifo(slot, stream) for stream in ("out", "err")]
         opened: list[int] = []
         for path in paths:
@@ -68,6 +81,10 @@ class Outputs:
                     opened.append(os.open(path, _FIFO))
         self._keep(slot, opened)
         _close_all(opened)
+        if opened and self._on_fifo is not None:
+            # A worker of a single pass does not write to it: until now nobody held it, and
+            # whoever looked into it has let go again.
+            self._on_fifo(slot)
 
     def release(self, slot: str) -> None:
         """Let go of the FIFOs of a slot that will not run again."""
@@ -92,17 +109,26 @@ def rotate(path: Path, logs: Logs) -> None:
             return
     except FileNotFoundError:
         return
-    for number in range(logs.keep - 1, 0, -1):
+    _remove(path, logs.keep)
+    for number in range(logs.keep - 1, -1, -1):
+        _move(path, number)
+
+
+def _move(path: Path, number: int) -> None:
+    """Move one log up a place, as the pump would: packed or not, its index first."""
+    for form in _FORMS if number else _CURRENT:
         with suppress(FileNotFoundError):
-            _numbered(path, number).replace(_numbered(path, number + 1))
-    if logs.keep > 0:
-        path.replace(_numbered(path, 1))
-    else:
-        path.unlink()
+            _numbered(path, number, form).replace(_numbered(path, number + 1, form))
 
 
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}")
+def _remove(path: Path, number: int) -> None:
+    for form in _FORMS if number else _CURRENT:
+        _numbered(path, number, form).unlink(missing_ok=True)
+
+
+def _numbered(path: Path, number: int, form: str) -> Path:
+    place = f".{number}" if number else ""
+    return path.with_name(f"{path.name}{place}{form}")
 
 
 def _is_fifo(path: str) -> bool:
