@@ -17,7 +17,6 @@ from uphold.deploy.records import End, Step
 from uphold.deploy.updating import Updating, finished
 from uphold.errors import StoreUnavailable, UpholdError
 
-
 BREAKING_OFF = """#!{python}
 import os, subprocess
 sender = subprocess.Popen(["git", "upload-pack", "{remote}"], stdout=subprocess.PIPE)
