@@ -315,6 +315,7 @@ def test_a_branch_that_somebody_moved_is_not_put_back(there: Repositories):
     back = updating.return_to(outcome.record, notes, why="unhealthy.")
     assert (back.success, back.end, back.code) == (False, End.UNCLEAR, "UPH_DEPLOY_MOVED")
     assert back.record.ended
+    assert back.runnable
     assert there.read() == "a fix by hand\n"
 
 
