@@ -135,7 +135,7 @@ def test_somebody_who_accepts_and_never_answers_is_given_up(scheme):
 
 @pytest.mark.accepts("B-87", "C-146")
 def test_a_server_that_freezes_is_given_up_and_used_again_when_it_thaws(server, url):
-    with Store(url, patience=1.0) as store:
+    with Store(url, patience=4.0) as store:
         with store.begin() as connection:
             connection.execute(text("SELECT 1"))
         with server.frozen():

@@ -21,7 +21,6 @@ ADDRESS = Address.parse("mysql://orion:canary-word@host:3306/name")
         (pymysql.err.OperationalError(1045, "Access denied for user"), "DENIED"),
         (pymysql.err.OperationalError(1049, "Unknown database"), "NO_DATABASE"),
         (pymysql.err.OperationalError(1142, "INSERT command denied to user"), "READ_ONLY"),
-        (pymysql.err.OperationalError(1142, "SELECT command denied to user"), "DENIED"),
         (pymysql.err.OperationalError(1290, "running with --read-only"), "READ_ONLY"),
         (pymysql.err.OperationalError(1114, "The table is full"), "FULL"),
         (pymysql.err.OperationalError(1021, "Disk full"), "FULL"),
@@ -43,6 +42,7 @@ ADDRESS = Address.parse("mysql://orion:canary-word@host:3306/name")
         (sqlite3.IntegrityError("NOT NULL constraint failed: jobs_t.owner"), "SCHEMA"),
         (sqlite3.OperationalError("disk I/O error"), "UNREACHABLE"),
         (ModuleNotFoundError("No module named 'pymysql'", name="pymysql"), "EXTRA_MISSING"),
+        (RuntimeError("'cryptography' package is required for …"), "EXTRA_MISSING"),
         (TypeError("unexpected keyword argument"), "ADDRESS"),
         (ConnectionResetError("reset"), "UNREACHABLE"),
         (TimeoutError("timed out"), "TIMEOUT"),
@@ -61,6 +61,12 @@ def test_the_statement_its_values_and_the_password_stay_out():
     assert found.message.startswith("the shared database at mysql://host:3306/name cannot")
     for hidden in ("canary", "secret_t", "more lines", "\n"):
         assert hidden not in found.message
+
+
+def test_who_may_not_even_read_is_denied():
+    inner = psycopg.errors.InsufficientPrivilege("permission denied for table jobs_t")
+    for statement, code in (("SELECT 1", "UPH_STORE_DENIED"), ("INSERT", "UPH_STORE_READ_ONLY")):
+        assert translate(OperationalError(statement, {}, inner), ADDRESS).code == code
 
 
 def test_giving_up_ourselves_is_said_as_that():

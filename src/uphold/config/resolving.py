@@ -22,6 +22,7 @@ from uphold.config.probes import check_probe, over_defaults
 from uphold.config.secrecy import Secrets
 from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
+from uphold.config.stores import anchored
 from uphold.config.timetables import is_whole, settle_schedule
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
 from uphold.core.specs import (
@@ -129,6 +130,7 @@ class Resolver:
                 place.wrong("needs a url; without a database leave the section out")
             return None
         self._secrets.in_address(found["url"])
+        found["url"] = anchored(found["url"], self._folder)
         return StoreSpec(**found)
 
     def _check_sections(self, tables: dict[str, Any]) -> None:

@@ -130,6 +130,8 @@ class Declare:
     VERB: ClassVar[str] = "declare"
     specs: tuple[WorkerSpec, ...]
     source: str = ""
+    companions: tuple[WorkerSpec, ...] | None = None
+    """Those of uphold's own that the file implies; None: those that are declared stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

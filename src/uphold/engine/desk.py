@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uphold.core.declaring import Declaration
     from uphold.core.events import Recorded
     from uphold.core.orders import Wish
+    from uphold.core.specs import Settings, WorkerSpec
     from uphold.engine.board import Board
     from uphold.engine.ledger import Ledger
     from uphold.engine.performer import Performer
@@ -46,6 +47,7 @@ class Desk:
         reconciler: Reconciler,
         performer: Performer,
         first_number: int,
+        companions: Callable[[Settings], tuple[WorkerSpec, ...]],
     ) -> None:
         self._clock = clock
         self._board = board
@@ -53,6 +55,7 @@ class Desk:
         self._reconciler = reconciler
         self._performer = performer
         self._number = first_number
+        self._companions = companions
         self._intake = Intake(ledger=ledger, enact=self._enact)
         self._jobs = Jobs()
         self._forget_alarm: Callable[[], None] | None = None
@@ -96,7 +99,11 @@ class Desk:
     def declare(self, revision: Revision) -> None:
         """Hand in the order that a new configuration is."""
         settings = revision.settings
-        wish = orders.Declare(specs=settings.workers, source=settings.source)
+        wish = orders.Declare(
+            specs=settings.workers,
+            source=settings.source,
+            companions=self._companions(settings),
+        )
         order = self.order(wish, author="configuration", origin="config", reason="file changed")
         loop = asyncio.get_running_loop()
         self._owed = revision

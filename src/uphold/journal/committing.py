@@ -21,6 +21,7 @@ from uphold.journal.tables import (
     AUDIT_COUNT,
     AUDIT_HEAD,
     CLEAN,
+    DURABLE_AUDIT,
     DURABLE_REV,
     DURABLE_SEQ,
     GAP,
@@ -37,8 +38,10 @@ _STAYS_USABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY})
 """Errors after which the connection is as good as before."""
 _ROWS_TO_CHECKPOINT: Final = 4_000
 _ROWS_TO_PRUNE: Final = 2_000
-_MARK_REV: Final = (
-    "INSERT INTO meta_t (key, value) SELECT ?, coalesce(max(rev), 0) FROM jobs_t WHERE true"
+_MARK_DURABLE: Final = (
+    "INSERT INTO meta_t (key, value) VALUES"
+    " (?, (SELECT coalesce(max(rev), 0) FROM jobs_t)),"
+    " (?, (SELECT coalesce(max(rowid), 0) FROM audit_log_t))"
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
 _NEEDS_ROOM: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
@@ -106,7 +109,7 @@ class Committer:
             marks = _marks(link if link != self._link else None, last_seq if durable else None)
             connection.executemany(SET_META, marks)
             if durable:
-                connection.execute(_MARK_REV, (DURABLE_REV,))
+                connection.execute(_MARK_DURABLE, (DURABLE_REV, DURABLE_AUDIT))
             connection.execute("COMMIT")
         except BaseException as cause:
             self._undo(connection, cause)

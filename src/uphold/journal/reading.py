@@ -192,9 +192,12 @@ class JournalReader:
         connection = self._connected()
         connection.execute("BEGIN")
         try:
-            return [connection.execute(*question).fetchall() for question in questions]
+            return [self._fetched(connection.execute(*question)) for question in questions]
         finally:
             connection.rollback()
+
+    def _fetched(self, found: sqlite3.Cursor) -> list[sqlite3.Row]:
+        return found.fetchall()
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:

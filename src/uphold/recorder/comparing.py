@@ -179,7 +179,7 @@ def _made(table: Table) -> Change:
 def _made_view(name: str, statement: str) -> Change:
     return Change(
         f"make view {name}",
-        lambda operations: operations.execute(text(f"CREATE VIEW {name} AS {statement}")),
+        lambda operations: operations.execute(text(statement)),
     )
 
 

@@ -31,12 +31,15 @@ _MYSQL_SESSION: Final = (
     "SET SESSION time_zone = '+00:00'",
     "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    "SET SESSION innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}",
+    # What we no longer wait for need not go on over there; only MariaDB reads the last part.
+    (
+        "SET SESSION innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}"
+        " /*M!, max_statement_time = {seconds} */"
+    ),
 )
 _POSTGRESQL_SESSION: Final = (
     "SET TIME ZONE 'UTC'",
     "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    # What we no longer wait for need not go on over there.
     "SET statement_timeout = '{seconds}s'",
     "SET lock_timeout = '{seconds}s'",
     "SET client_min_messages = 'warning'",
@@ -103,7 +106,7 @@ class Store:
             try:
                 self._connection = self._open().connect()
                 self._connection.rollback()  # what made the session ready is over
-            except (SQLAlchemyError, OSError, ImportError, TypeError, ValueError) as cause:
+            except Exception as cause:  # drivers raise what they like before a session stands
                 self._drop()
                 raise self.failure_of(cause) from cause
             finally:

@@ -33,7 +33,7 @@ _SAYINGS: Final = {
     DENIED: "refused {user}",
     NO_DATABASE: "has no database {database}",
     READ_ONLY: "lets {user} read but not write",
-    SCHEMA: "has a table that is not as it must be",
+    SCHEMA: "does not have the tables it must have",
     FULL: "has no room left",
     EXTRA_MISSING: "cannot be used without the packages for it",
     ADDRESS: "cannot be asked with the options in its address",
@@ -44,8 +44,8 @@ _REMEDIES: Final = {
         " from this machine. Supervision goes on without it; nothing is lost meanwhile."
     ),
     TIMEOUT: (
-        "Look whether the server is overloaded or somebody holds a lock there; what was to be"
-        " written is written later."
+        "Look whether the server is frozen or overloaded, or somebody holds a lock there; a"
+        " command can be given more time with --timeout. Supervision goes on without it."
     ),
     DENIED: (
         "Correct user and password in store.url, or let the server's administrator grant the"
@@ -62,7 +62,7 @@ _REMEDIES: Final = {
         " (or, on PostgreSQL, a schema) of its own."
     ),
     FULL: "Make room on the database server; what was to be written is written then.",
-    EXTRA_MISSING: "Install them: pip install 'uphold[sql]'.",
+    EXTRA_MISSING: "Install them: pip install 'uphold[sql]', or the package that is named.",
     ADDRESS: "Correct the options after the ? in store.url.",
 }
 
@@ -114,7 +114,11 @@ _WORDS: Final = tuple(
         (r"no such (table|column)|no column named|constraint failed|datatype mismatch", SCHEMA),
     )
 )
-_READING: Final = re.compile(r"SELECT command denied", re.IGNORECASE)
+_NOISE: Final = re.compile(
+    r"^(?:connection (?:failed|is bad): )?(?:connection to server at .{1,100}? failed: )?"
+    r"(?:FATAL: )?| \(using password: (?:YES|NO)\)"
+)
+"""What drivers say around the matter; where it is and who asks stands in our sentence already."""
 _LONGEST: Final = 300
 
 
@@ -124,6 +128,8 @@ def translate(
     """Say what went wrong; `late` are the seconds after which we ourselves gave up waiting."""
     original = cause.orig if isinstance(cause, DBAPIError) and cause.orig else cause
     code = TIMEOUT if late is not None else classify(original)
+    if code == READ_ONLY and isinstance(cause, DBAPIError) and _is_reading(cause.statement):
+        code = DENIED
     said = f"no answer within {late:g} s" if late is not None else _said(original, address)
     return failure(code, address, said)
 
@@ -143,8 +149,8 @@ def failure(code: str, address: Address, said: str, *, remedy: str = "") -> Stor
 
 def classify(cause: BaseException) -> str:
     """Find the code for what a driver raised."""
-    if isinstance(cause, ImportError):
-        return EXTRA_MISSING
+    if isinstance(cause, ImportError) or "package is required" in str(cause):
+        return EXTRA_MISSING  # MySQL's newer passwords without TLS need one more
     if isinstance(cause, TypeError | ValueError):
         return ADDRESS  # an option the driver does not know, or a value it cannot read
     if isinstance(cause, TimeoutError):
@@ -152,8 +158,6 @@ def classify(cause: BaseException) -> str:
     text = _text(cause)
     number = cause.args[0] if cause.args else None
     if type(cause).__module__.startswith("pymysql") and isinstance(number, int):
-        if number == 1142 and _READING.search(text):
-            return DENIED
         if number in (2003, 2013) and "timed out" in text:
             return TIMEOUT
         return _MYSQL.get(number, UNREACHABLE)
@@ -163,14 +167,17 @@ def classify(cause: BaseException) -> str:
     return next((code for pattern, code in _WORDS if pattern.search(text)), UNREACHABLE)
 
 
+def _is_reading(statement: str | None) -> bool:
+    return statement is not None and statement.lstrip().upper().startswith("SELECT")
+
+
 def _said(cause: BaseException, address: Address) -> str:
     """Give the server's own words: one line, no secrets, not the statement."""
     if isinstance(cause, ImportError):
         return f"the package {cause.name or 'SQLAlchemy'} is not installed"
     text = str(cause) if isinstance(cause, SQLAlchemyError) else _text(cause)
     line = " ".join(text.split("\n")[0].split())
-    for noise in ("connection failed: ", "connection is bad: "):
-        line = line.removeprefix(noise)
+    line = _NOISE.sub("", line)
     secrets = [address.password] if address.password else []
     return printable(Redactor(secrets).text(line))[:_LONGEST] or type(cause).__name__
 

@@ -176,6 +176,20 @@ EVENTS: Final = _table(
     Index("events_by_time", "timestamp"),
 )
 
+# How far the copy of each supervisor's journal has come; changed together with what is copied.
+COPIES: Final = _table(
+    "copies_t",
+    Column("supervisor_id", _key(), primary_key=True),
+    Column("events_seq", BigInteger()),
+    Column("event_id", Text()),
+    Column("audit_position", BigInteger()),
+    Column("audit_id", Text()),
+    Column("jobs_rev", BigInteger()),
+    Column("lost", BigInteger()),
+    Column("set_aside", BigInteger()),
+    Column("updated_at", UtcTime()),
+)
+
 MIGRATIONS: Final = _table(
     "schema_migrations_t",
     Column("version", Integer(), primary_key=True, autoincrement=False),
@@ -186,7 +200,8 @@ MIGRATIONS: Final = _table(
 
 VIEWS: Final = {
     "events_v": (
-        "SELECT supervisor_id, seq, id, type, type AS event_type, entity_type, entity_id,"
+        "CREATE VIEW events_v AS"
+        " SELECT supervisor_id, seq, id, type, type AS event_type, entity_type, entity_id,"
         " timestamp, severity, payload, cause FROM events_t"
     ),
 }

@@ -29,7 +29,7 @@ class Watchdog:
     def watch(self, raw: Any) -> None:
         """Begin to wait for something on this connection of a driver."""
         self.rest()
-        timer = Timer(self._patience, self._bite, (raw,))
+        timer = Timer(self._patience, lambda: self._bite(timer, raw))
         timer.daemon = True
         with self._lock:
             self._timer = timer
@@ -42,12 +42,11 @@ class Watchdog:
         if timer is not None:
             timer.cancel()
 
-    def _bite(self, raw: Any) -> None:
+    def _bite(self, timer: Timer, raw: Any) -> None:
         with self._lock:
-            if self._timer is None:
-                return
-            self.bitten = True
-            cut(raw)
+            if self._timer is timer:  # else it came too late: what it watched is over
+                self.bitten = True
+                cut(raw)
 
 
 def cut(raw: Any) -> None:
