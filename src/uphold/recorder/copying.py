@@ -81,9 +81,9 @@ class Copier:
         with self._store.begin() as connection:
             self._fitting = look_at(connection, dialect, [EVENTS, AUDIT, JOBS])
             self._statements = {
-                EVENTS.name: add_once(connection, dialect, EVENTS),
-                AUDIT.name: add_once(connection, dialect, AUDIT),
-                JOBS.name: add_or_replace(connection, dialect, JOBS),
+                EVENTS.name: add_once(dialect, EVENTS),
+                AUDIT.name: add_once(dialect, AUDIT),
+                JOBS.name: add_or_replace(dialect, JOBS),
             }
 
     def copy(self, at_once: int = AT_ONCE) -> Step:
