@@ -53,6 +53,7 @@ $(BENCH)/installed: pyproject.toml constraints.txt $(shell find src -name '*.py'
 bench: $(BENCH)/installed $(VENV)/tested
 	@$(BENCH)/bin/python tools/bench.py $(if $(WRITE),--write) $(ARGS)
 	@$(BENCH)/bin/python tools/bench_health.py
+	@$(BENCH)/bin/python tools/bench_journal.py
 	@$(BENCH)/bin/python tools/bench_runner.py || echo "the runner adds more than it may (150 ms, 12 MB)"
 	@$(BIN)/python tools/bench_store.py || echo "copying to a database is slower than 5,000 rows/s"
 

@@ -34,7 +34,7 @@ VERBS: Final[dict[str, str]] = {
     "signal": "send a signal to the main process of a worker",
     "beat": "tell that a remote worker lives, and how it does",
     "reset": "clear the failures and counters of workers",
-    "db": "print the address of the shared database, bring its tables up to date",
+    "db": "look after the shared database: its address, its tables, how far the copy is",
     "verify-db": "check the shared database and keep a report",
     "completion": "print a completion script for bash, zsh or fish",
     "version": "print the version",
