@@ -90,7 +90,10 @@ def test_left_overs_in_its_group_end_with_it_and_keep_nobody_waiting(tmp_path: P
 
 
 def test_one_that_left_its_group_and_keeps_the_output_open_keeps_nobody_waiting(tmp_path: Path):
-    done = shell("setsid sleep 1000 & echo $!", tmp_path, limit=60)
+    # Waited for: until it has left the group it would be ended with it.
+    away = "setsid sh -c 'touch away; exec sleep 1000' & left=$!"
+    text = f"{away}; until [ -e away ]; do sleep 0.01; done; echo $left"
+    done = shell(text, tmp_path, limit=60)
     assert done.ok
     os.kill(int(done.stdout), signal.SIGKILL)
 
