@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,18 @@ def _real(name: str) -> str | None:
     """Find a server's own program; a wrapper in the PATH may do something else."""
     found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), reverse=True)
     return found[0] if found else _program(name)
+
+
+def _stands_still(pid: int) -> bool:
+    """Tell whether each thread has stopped: the signal takes a moment to reach them all."""
+    try:
+        stats = [
+            Path(f"/proc/{pid}/task/{task}/stat").read_text()
+            for task in os.listdir(f"/proc/{pid}/task")
+        ]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
 
 
 def free_port() -> int:
@@ -79,10 +91,10 @@ class Server:
         self.process.wait()
         self.process = None
 
-    def stop(self) -> None:
+    def stop(self, number: int | None = None) -> None:
         if self.process is not None:
             self.process.send_signal(signal.SIGCONT)
-            self.process.send_signal(self.gentle)
+            self.process.send_signal(number or self.gentle)
             try:
                 self.process.wait(20)
             except subprocess.TimeoutExpired:
@@ -94,6 +106,7 @@ class Server:
         """Let it accept and never answer."""
         self.process.send_signal(signal.SIGSTOP)
         try:
+            until(lambda: _stands_still(self.process.pid), within=30, what="a frozen server")
             yield
         finally:
             self.process.send_signal(signal.SIGCONT)
@@ -106,6 +119,7 @@ class Server:
 
     # What differs between the two.
     gentle = signal.SIGTERM
+    abrupt = signal.SIGKILL
 
     def set_up(self) -> None:
         """Start it for the first time, and make the user of `url`."""
@@ -186,6 +200,7 @@ class MariaDB(Server):
 class PostgreSQL(Server):
     kind, scheme = "PostgreSQL", "postgresql"
     gentle = signal.SIGINT  # its "fast" shutdown: sessions are ended, not waited for
+    abrupt = signal.SIGQUIT  # nothing is written any more, but shared memory is given back
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -224,6 +239,9 @@ class PostgreSQL(Server):
             *(_real("postgres"), "-D", f"{self.folder}/data", "-p", str(self.port)),
             *("-k", str(self.folder), "-c", "listen_addresses=127.0.0.1"),
             *("-c", "shared_buffers=8MB", "-c", "max_connections=30"),
+            # What is written survives a kill without reaching the disk; reading all of it again
+            # after one would take longer the more databases there are.
+            *("-c", "fsync=off", "-c", "max_wal_size=64MB"),
         ]
 
     def greets(self):
@@ -257,23 +275,43 @@ class PostgreSQL(Server):
 
     def kill(self):
         """End all of it: its children would keep the data folder for a moment."""
-        subprocess.run(["pkill", "-KILL", "-P", str(self.process.pid)], check=False)
+        _send([self.process.pid], signal.SIGSTOP)  # or it would beget new ones meanwhile
+        children = self._children()
+        _send(children, signal.SIGKILL)
         super().kill()
+        until(lambda: all(map(_is_gone, children)), within=60, what="the end of its children")
 
     @contextmanager
     def frozen(self):
         """Freeze the one who accepts and those who serve."""
-        children = subprocess.run(
-            ["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False
-        ).stdout.split()
-        everyone = [self.process.pid, *map(int, children)]
-        for pid in everyone:
-            os.kill(pid, signal.SIGSTOP)
+        everyone = [self.process.pid]
         try:
+            # First the one who begets others; one who is just ending may be gone at any moment.
+            _send(everyone, signal.SIGSTOP)
+            everyone += self._children()
+            _send(everyone[1:], signal.SIGSTOP)
+            until(lambda: all(map(_stands_still, everyone)), within=30, what="a frozen server")
             yield
         finally:
-            for pid in everyone:
-                os.kill(pid, signal.SIGCONT)
+            _send(everyone, signal.SIGCONT)
+
+    def _children(self) -> list[int]:
+        parent = str(self.process.pid)
+        found = subprocess.run(["pgrep", "-P", parent], capture_output=True, text=True, check=False)
+        return [int(pid) for pid in found.stdout.split()]
+
+
+def _send(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 @contextmanager
@@ -289,4 +327,4 @@ def running(kind: type[Server]):
             server.set_up()
             yield server
         finally:
-            server.stop()
+            server.stop(server.abrupt)  # its data go with it: an orderly end takes long

@@ -60,6 +60,8 @@ TABLE = (
     Row("T09", "endless fork bombs, capped", f"{PROOFS}/orphans.py", "capped", 20),
     Row("T10", "full and read-only disks", f"{PROOFS}/full_disks.py", "disks", 20),
     Row("T11", "clock jumps in every state", f"{PROOFS}/clocks.py", "jumps", 100),
+    Row("T15", "hostile flags of 59 kinds", f"{PROOFS}/hostile_flags.py", "hostile", 100_000),
+    Row("T15", "flags swapped while claimed", f"{PROOFS}/hostile_flags.py", "swaps", 10_000),
     Row("T18", "CPU seconds of configuration fuzz", f"{PROOFS}/fuzzing.py", "config", 3_600),
     Row("T18", "CPU seconds of state fuzz", f"{PROOFS}/fuzzing.py", "state", 3_600),
     Row("T18", "CPU seconds of slot file fuzz", f"{PROOFS}/fuzzing.py", "slots", 3_600),

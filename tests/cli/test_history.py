@@ -249,3 +249,142 @@ def test_the_audit_can_be_narrowed_down_to_workers(uphold, write):
     assert ids("web") == ["a-2"]
     assert ids("web", "db", "api") == ["a-1", "a-2", "a-3"]
     assert ids("web", "db", "api", "-n", "2") == ["a-2", "a-3"]
+
+
+def told(uphold, verb: str, key: str, *words: str) -> list[object]:
+    out = uphold(verb, "--json", *words).out
+    return [json.loads(line)[key] for line in out.splitlines()]
+
+
+def noted(seq: int, kind: str, severity: str = "info", **more: object) -> Recorded:
+    note = Note(type=kind, entity_type="worker", entity_id="api", payload={}, severity=severity)
+    return Recorded(seq=seq, id=f"e-{seq}", at=NOW + seq, event=note, **more)
+
+
+def test_events_are_found_by_type_severity_time_and_cause(uphold, write):
+    accepted = Note(type="order.accepted", entity_type="order", entity_id="o-1", payload={})
+    write(
+        Batch(
+            events=[
+                Recorded(seq=1, id="e-1", at=NOW + 1, event=accepted),
+                noted(2, "worker.exited", "warning", cause="o-1"),
+                noted(3, "worker.failed", "error"),
+                noted(4, "supervisor.heartbeat"),
+                noted(5, "worker.ready", cause="o-1"),
+            ]
+        )
+    )
+
+    def seqs(*words: str) -> list[object]:
+        return told(uphold, "events", "seq", *words)
+
+    assert seqs("--type", "worker.*") == [2, 3, 5]
+    assert seqs("--type", "worker.ready,order.*") == [1, 5]
+    assert seqs("--type", "worker.ready", "--type", "worker.failed") == [3, 5]
+    assert seqs("--type", "worker") == []
+    assert seqs("--severity", "warning") == [2, 3]
+    assert seqs("--severity", "error") == [3]
+    assert seqs("--severity", "info") == [1, 2, 3, 4, 5]
+    assert seqs("--cause", "o-1") == [1, 2, 5]
+    assert seqs("--since", "2026-01-01T00:00:02Z", "--until", "2026-01-01T00:00:04Z") == [2, 3, 4]
+    assert seqs("--until", "2026-01-01T00:00:04Z", "-n", "1") == [4]
+    assert seqs("api", "--type", "worker.*", "--severity", "error") == [3]
+    assert uphold("events", "--type", "x.*").out == "no events match\n"
+
+
+def test_what_is_followed_is_narrowed_down_like_what_was(uphold, supervisor, write):
+    write(Batch(events=[noted(1, "worker.exited", "warning")]))
+    supervisor.answers["subscribe"] = {"seq": 1}
+    news = {"type": "worker.ready", "entity_id": "api", "payload": {}, "severity": "info"}
+    supervisor.news = [
+        news | {"seq": 2},
+        news | {"seq": 3, "type": "worker.failed", "severity": "error", "cause": "o-1"},
+        news | {"seq": 4, "type": "order.done", "severity": "warning", "cause": "o-1"},
+        news | {"type": "gap", "seq": 9, "payload": {"from": 5, "to": 8}},
+    ]
+    assert told(uphold, "events", "seq", "-f", "--type", "worker.*", "--severity", "warning") == [
+        *(1, 3, 9)
+    ]
+    assert told(uphold, "events", "seq", "-f", "-n", "0", "--cause", "o-1") == [3, 4, 9]
+
+
+@pytest.mark.parametrize("verb", ["events", "audit", "jobs"])
+def test_following_up_to_a_time_is_refused(uphold, home, verb):
+    result = uphold(verb, "-f", "--until", "1m")
+    assert result.code == 2
+    assert "Leave one of them out" in result.err
+
+
+@pytest.mark.accepts("C-154")
+def test_the_audit_is_found_by_who_what_label_time_and_order(uphold, write):
+    lines = [
+        entry(1),
+        replace(entry(2), id="a-1.succeeded", action="restart.succeeded"),
+        replace(entry(3), actor="bob@lyra", label="day 2"),
+        replace(entry(4), action="stop", label=None),
+    ]
+    write(Batch(audit=lines))
+
+    def ids(*words: str) -> list[object]:
+        return told(uphold, "audit", "audit_id", *words)
+
+    assert ids("--actor", "ada@*") == ["a-1", "a-1.succeeded", "a-4"]
+    assert ids("--actor", "bob@lyra") == ["a-3"]
+    assert ids("--action", "restart") == ["a-1", "a-1.succeeded", "a-3"]
+    assert ids("--action", "*.succeeded,stop") == ["a-1.succeeded", "a-4"]
+    assert ids("--label", "night 1") == ["a-1", "a-1.succeeded"]
+    assert ids("--label", "d*") == ["a-3"]
+    assert ids("--cause", "a-1") == ["a-1", "a-1.succeeded"]
+    assert ids("--until", "2026-01-01T00:00:02Z") == ["a-1", "a-1.succeeded"]
+    assert uphold("audit", "--actor", "eve").out == "no audit records match\n"
+
+
+def test_jobs_are_found_by_worker_state_verb_label_and_task(uphold, write):
+    jobs = [
+        job(1, label="night 1"),
+        job(2, "failed", target="web,api"),
+        job(3, "running", target="webby", type="stop", task_id="task_1"),
+    ]
+    write(Batch(jobs=jobs))
+
+    def ids(*words: str) -> list[object]:
+        return told(uphold, "jobs", "job_id", *words)
+
+    assert ids("api") == ["job_1", "job_2"]
+    assert ids("web") == ["job_2"]
+    assert ids("--state", "failed,running") == ["job_2", "job_3"]
+    assert ids("--action", "st*") == ["job_3"]
+    assert ids("--label", "night*") == ["job_1"]
+    assert ids("--task-id", "task_1") == ids("--cause", "job_3") == ["job_3"]
+    assert ids("--until", "2026-01-01T00:00:01Z") == ["job_1"]
+    assert uphold("jobs", "--label", "none").out == "no jobs match\n"
+    refused = uphold("jobs", "--state", "broken")
+    assert refused.code == 2
+    assert "'broken' is no state" in refused.err
+
+
+def test_columns_are_as_wide_as_what_stands_in_them(uphold, write):
+    write(Batch(events=[event(1, "a"), event(2, "a-rather-long-name", code=3)]))
+    first, second = uphold("events").out.splitlines()
+    assert first.endswith("a")
+    assert "a-rather-long-name  code=3" in second
+    write(Batch(audit=[entry(1), replace(entry(2), actor="somebody@a-long-machine-name")]))
+    first, second = uphold("audit").out.splitlines()
+    assert first.index("restart") == second.index("restart")
+
+
+def test_a_burst_that_is_followed_is_told_in_full(uphold, supervisor, write):
+    write(Batch(audit=[entry(1), entry(2)]))
+
+    def subscribe(_params: object) -> dict[str, int]:
+        write(Batch(audit=[entry(n) for n in range(3, 203)]))
+        return {"seq": 1}
+
+    supervisor.answers["subscribe"] = subscribe
+    assert len(told(uphold, "audit", "audit_id", "-f", "-n", "1")) == 201
+
+
+@pytest.mark.accepts("E-20")
+@pytest.mark.parametrize("verb", ["events", "audit", "jobs"])
+def test_help_shows_examples(uphold, verb):
+    assert f"examples:\n  uphold {verb} " in uphold(verb, "--help").out

@@ -39,6 +39,13 @@ def test_addresses_of_three_kinds_of_databases_are_taken(tmp_path, url):
     assert settings(tmp_path, f"[store]\nurl = '{url}'\n").store.url == url
 
 
+def test_a_file_is_meant_from_the_folder_of_the_configuration(tmp_path):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    found = settings(folder, "[store]\nurl = 'sqlite:///copy.db'\n").store.url
+    assert found == f"sqlite:///{tmp_path}/a%20folder/copy.db"
+
+
 @pytest.mark.parametrize(
     "url", ["", "oracle://h/n", "mysql://host", "mysql://host/", "host/name", "mysql:/host/x"]
 )

@@ -45,6 +45,8 @@ ABOUT_WEB = [
     orders.ReleaseWorkers(names=WEB),
     orders.UpdateCode(names=WEB),
     orders.RollBackCode(names=WEB, commits=3),
+    orders.FinishDeploy(names=WEB),
+    orders.RestartSlowly(names=WEB),
     orders.Diagnose(names=WEB),
     orders.VerifyDatabase(names=WEB),
 ]

@@ -10,9 +10,13 @@ import pytest
 
 SPARED = (
     "asyncio.sslproto",
+    "dataclasses",
+    "decimal",
     "inspect",
     "linecache",
     "logging",
+    "msgspec._json_schema",
+    "msgspec.inspect",
     "platform",
     "subprocess",
     "traceback",
@@ -71,6 +75,11 @@ print([n for n in {SPARED} if not is_late(n)])
     ("program", "said"),
     [
         ("import inspect\ndef f(a, b=1): ...\nprint(inspect.signature(f))", "(a, b=1)"),
+        ("import dataclasses\nprint(dataclasses.make_dataclass('P', ['x'])(1))", "P(x=1)"),
+        ("import datetime\nprint(datetime.datetime(2000, 1, 2, tzinfo=datetime.UTC).year)", "2000"),
+        ("import decimal\nprint(decimal.getcontext().prec)", "28"),
+        ("import msgspec\nprint(msgspec.inspect.type_info(None))", "NoneType()"),
+        ("import msgspec\nprint(msgspec.json.schema(int))", "{'type': 'integer'}"),
         ("import subprocess\nprint(subprocess.run(['true']).returncode)", "0"),
         ("import logging\nprint(logging.getLogger('asyncio').level)", "0"),
         (

@@ -17,6 +17,11 @@ from uphold.wire.envelopes import envelope
 EMITTING = ("core", "engine", "daemon", "drivers")
 _TYPE = re.compile(r"(?:worker|supervisor|config|order|reconciliation|journal)\.[a-z_]+|gap")
 LOG_ONLY = {
+    "supervisor.active",
+    "supervisor.heartbeat_failed",
+    "supervisor.start_ignored",
+    "supervisor.starting",
+    "supervisor.stop_ignored",
     "supervisor.left_overs",
     "supervisor.broken",
     "supervisor.notify_unavailable",

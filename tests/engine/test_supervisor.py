@@ -507,3 +507,24 @@ async def test_scaling_never_touches_a_running_slot(stage):
     assert sorted(stage.driver.world.alive) == ["web", "web.2"]
     assert sorted(stage.supervisor.snapshot().observed.slots) == ["web", "web.2"]
     assert stage.status("web").identity.pid == pid
+
+
+MANY = tuple(WorkerSpec(name=f"w{number}", command=("w",)) for number in range(20))
+
+
+@staged(*MANY)
+async def test_a_rush_is_over_when_all_that_was_begun_has_come_to_something(stage):
+    # No time passes between the order and the end of all, and none is waited for.
+    assert {stage.status(spec.name).state for spec in MANY} == {State.RUNNING}
+    await stage.clock.advance(1.0)
+    await stage.order(orders.ShutDown())
+    assert stage.supervisor.snapshot().status is SupervisorStatus.TERMINATED
+
+
+@staged(*MANY)
+async def test_one_that_does_not_end_keeps_no_rush_waiting(stage):
+    await stage.clock.advance(1.0)
+    stage.driver.world.deaf.add("w0")
+    await stage.order(orders.ShutDown())
+    await stage.clock.advance(0.03)
+    assert (stage.status("w0").state, stage.status("w1").state) == (State.STOPPING, State.STOPPED)

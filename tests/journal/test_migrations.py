@@ -30,8 +30,11 @@ def applied(connection):
 def test_each_step_runs_once_and_is_recorded(connection):
     for _ in range(3):
         migrate(connection, 1770301815.0)
-    assert applied(connection) == [(1, "tables of the core", 0)]
-    (at,) = connection.execute("SELECT applied_at FROM schema_migrations_t").fetchone()
+    assert applied(connection) == [
+        (1, "tables of the core", 0),
+        (2, "changes of jobs are numbered", 1),
+    ]
+    at, _ = (row[0] for row in connection.execute("SELECT applied_at FROM schema_migrations_t"))
     assert at == "2026-02-05T14:30:15.000Z"
 
 
@@ -43,7 +46,7 @@ def test_a_table_with_fewer_columns_is_extended_and_keeps_its_rows(connection, p
     journal, rescued = open_journal(path, boot_id=BOOT, owner=owner, now=0.0)
     assert rescued is None
     assert set(columns(connection, "workers_t")) == {*TABLES["workers_t"], "theirs"}
-    assert set(columns(connection, "jobs_t")) == set(TABLES["jobs_t"])
+    assert set(columns(connection, "jobs_t")) == {*TABLES["jobs_t"], "rev"}
 
     async def script():
         await journal.append(Batch(slots=[status()], jobs=[job()], events=[news(1)]))
@@ -59,11 +62,11 @@ def test_a_step_that_fails_leaves_nothing_behind(connection):
         connection.execute("CREATE TABLE half_t (a)")
         raise sqlite3.OperationalError("cut off")
 
-    steps = (*MIGRATIONS, Migration(2, "half", True, half))
+    steps = (*MIGRATIONS, Migration(99, "half", True, half))
     with pytest.raises(sqlite3.OperationalError):
         migrate(connection, 0.0, steps)
     assert columns(connection, "half_t") == []
-    assert [version for version, *_ in applied(connection)] == [1]
+    assert [version for version, *_ in applied(connection)] == [1, 2]
 
 
 @pytest.mark.accepts("T22")
@@ -76,7 +79,7 @@ def test_a_journal_that_a_newer_version_only_added_to_is_used_as_it_is(written, 
             connection.execute("ALTER TABLE slots_t ADD COLUMN aura TEXT")
             connection.execute("CREATE TABLE auras_t (a)")
 
-        migrate(newer, 0.0, (*MIGRATIONS, Migration(2, "auras", True, add)))
+        migrate(newer, 0.0, (*MIGRATIONS, Migration(99, "auras", True, add)))
 
     async def script():
         journal = opened()
@@ -87,7 +90,7 @@ def test_a_journal_that_a_newer_version_only_added_to_is_used_as_it_is(written, 
 
     play(script)
     with closing(sqlite3.connect(path)) as newer:
-        assert [version for version, *_ in applied(newer)] == [1, 2]
+        assert [version for version, *_ in applied(newer)] == [1, 2, 99]
 
 
 @pytest.mark.accepts("T22")
@@ -109,3 +112,23 @@ def test_a_journal_that_a_newer_version_changed_is_refused_with_a_sentence(writt
 def test_versions_rise_and_are_never_used_twice():
     versions = [step.version for step in MIGRATIONS]
     assert versions == sorted(set(versions))
+
+
+def test_jobs_of_an_older_journal_are_numbered_in_the_order_they_changed(connection, opened):
+    migrate(connection, 0.0, MIGRATIONS[:1])
+    for name, at in (("b", "2026-02"), ("a", "2026-01"), ("c", "2026-02")):
+        connection.execute(
+            "INSERT INTO jobs_t (job_id, state, updated_at) VALUES (?, 'failed', ?)", (name, at)
+        )
+    opened()
+    rows = connection.execute("SELECT job_id, rev FROM jobs_t ORDER BY rev")
+    assert rows.fetchall() == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_every_change_of_a_job_gets_a_number_of_its_own_whoever_makes_it(connection):
+    migrate(connection, 0.0)
+    for name in "abc":
+        connection.execute("INSERT INTO jobs_t (job_id, state) VALUES (?, 'running')", (name,))
+    connection.execute("UPDATE jobs_t SET state = 'failed' WHERE job_id IN ('a', 'b')")
+    rows = connection.execute("SELECT job_id, rev FROM jobs_t ORDER BY job_id")
+    assert rows.fetchall() == [("a", 4), ("b", 5), ("c", 3)]

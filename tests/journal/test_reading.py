@@ -84,7 +84,7 @@ def test_what_is_read_has_the_public_shapes(full):
         assert "details_json" not in line
         assert len(line["hash"]) == len(line["prev_hash"]) == 64
         assert [row["audit_id"] for row in reader.audit(since=T0 + 2)] == ["audit-2"]
-        assert reader.audit(until=T0) == reader.audit(target="nobody") == []
+        assert reader.audit(until=T0) == reader.audit(targets=["nobody"]) == []
         assert (
             list(reader.jobs()[0])
             == (

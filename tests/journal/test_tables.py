@@ -19,7 +19,7 @@ PUBLIC = {
     ),
     "jobs_t": (
         "job_id task_id job_type target_ref label state attempts claimed_by_worker created_at"
-        " updated_at started_at finished_at last_error log_path result_path"
+        " updated_at started_at finished_at last_error log_path result_path rev"
     ),
     "audit_log_t": (
         "audit_id actor action target_type target_id label created_at details_json prev_hash hash"

@@ -104,7 +104,7 @@ class Life:
                 new_nonce=lambda: f"{world.rng.getrandbits(128):032x}",
                 log=Noted(world.eye),
                 boot_id=world.machine.boot_id,
-                companions=world.companions,
+                companions=lambda _: world.companions,
                 remembered=world.remembered,
                 strays=self.driver.find_strays,
             ),

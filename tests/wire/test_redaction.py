@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uphold.wire import redaction
 from uphold.wire.redaction import HIDDEN, Redactor, is_secret_name
 
 SECRET_NAMES = """
@@ -196,3 +198,17 @@ def test_any_json_goes_through_and_stays_json(value):
     shown = Redactor(["abcdef"]).value(value)
     assert Redactor(["abcdef"]).value(shown) == shown
     json.dumps(shown)
+
+
+pieces = st.sampled_from(
+    "pass word PASSWORD passwd Passphrase secret Secrets CREDENTIAL authorization api key Private-"
+    " access_ token dsn cookie db _pwd bearer Bearer basic = : => ' \" ghp_ sk- AKIA eyJ . 0123456789"
+    " abcdefgh ABCDEFGHIJKLMNOP \u0131 \u017f \u212a \u0130".split()
+) | st.just(" ")
+
+
+@given(st.lists(pieces, max_size=12).map("".join))
+def test_texts_that_need_no_closer_look_have_nothing_to_hide(text):
+    thorough = re.sub(redaction._NAMED, redaction._without_value, text)
+    thorough = redaction._BEARER.sub(rf"\1{HIDDEN}", thorough)
+    assert Redactor().text(text) == re.sub(redaction._SHAPES, HIDDEN, thorough)

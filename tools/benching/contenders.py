@@ -14,7 +14,7 @@ import xmlrpc.client
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from benching.processes import DEADLINE, cmdline
+from benching.processes import DEADLINE, cmdline, run, wait_for_end
 
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
@@ -110,8 +110,7 @@ class Uphold:
         )
 
     def _run(self, verb: str) -> None:
-        command = [str(BIN / "uphold"), "-c", str(self._file), verb]
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=DEADLINE)
+        run([str(BIN / "uphold"), "-c", str(self._file), verb])
 
 
 class Supervisord:
@@ -149,7 +148,7 @@ class Supervisord:
     def stop(self) -> None:
         """Tell it to end, by the quickest way there is, and wait for it."""
         self._popen.send_signal(signal.SIGTERM)
-        self._popen.wait(DEADLINE)
+        wait_for_end(self._popen)
 
     def own(self) -> list[int]:
         """Name the one process it is."""
@@ -177,8 +176,7 @@ class Supervisord:
         )
 
     def _control(self, verb: str) -> None:
-        command = [str(self.program("supervisorctl")), "-c", str(self._file), verb]
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=DEADLINE)
+        run([str(self.program("supervisorctl")), "-c", str(self._file), verb])
 
     def _write(self, commands: list[str]) -> None:
         at = self.folder
@@ -221,7 +219,7 @@ class Floor:
     def stop(self) -> None:
         """Tell it to end and wait for it."""
         self._popen.terminate()
-        self._popen.wait(DEADLINE)
+        wait_for_end(self._popen)
 
     def own(self) -> list[int]:
         """Name the one process it is."""

@@ -6,6 +6,8 @@ Nothing here asks a supervisor anything; all of it is read from the kernel.
 from __future__ import annotations
 
 import os
+import select
+import subprocess
 import time
 from pathlib import Path
 
@@ -81,6 +83,27 @@ def cmdline(pid: int) -> bytes:
         return b""
     finally:
         os.close(descriptor)
+
+
+def run(command: list[str]) -> None:
+    """Run a command to its end; it must end well."""
+    popen = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    wait_for_end(popen)
+    if popen.returncode:
+        raise subprocess.CalledProcessError(popen.returncode, command)
+
+
+def wait_for_end(popen: subprocess.Popen[bytes]) -> None:
+    """Wait for the very moment: `Popen.wait` with a limit looks only every 50 ms."""
+    descriptor = os.pidfd_open(popen.pid)
+    try:
+        ready, _, _ = select.select([descriptor], [], [], DEADLINE)
+    finally:
+        os.close(descriptor)
+    if not ready:
+        popen.kill()
+        raise TimeoutError(f"{popen.args!r} did not end")
+    popen.wait()
 
 
 def cpu(pids: list[int]) -> float:

@@ -22,7 +22,7 @@ argparse._ = lambda text: text  # type: ignore[attr-defined]
 
 TAKES_A_VALUE: Final = frozenset({"-c", "--config", "--home", "--timeout", "--label", "--reason"})
 """Options that may stand before the verb and have a value after them."""
-_MODULES: Final = {"import": "importing"}
+_MODULES: Final = {"import": "importing", "verify-db": "verify_db"}
 """Verbs that no module can be called by."""
 
 

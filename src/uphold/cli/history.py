@@ -10,24 +10,28 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from uphold.cli.arguments import count
+from uphold.cli.arguments import count, usage_error
 from uphold.cli.records import journal_of
-from uphold.cli.speaking import print_lines, print_records
+from uphold.cli.speaking import print_lines, print_records, say
 from uphold.cli.times import moment_before, now
 from uphold.control.client import Connection
 from uphold.core.texts import printable
 from uphold.errors import EXIT_DONE, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from uphold.cli.places import Place
     from uphold.journal.reading import JournalReader
 
     Record = dict[str, Any]
+    Cells = tuple[tuple[object, int], ...]
 
 USUAL_COUNT: Final = 50
 ALL: Final = 1_000_000
+NEWS: Final = 10_000
+"""How many of the last records are looked through for news."""
+WIDEST: Final = 40
 SETTLE: Final = 0.05
 """Seconds of quiet after which a burst of news is over."""
 
@@ -41,6 +45,38 @@ def declare_history_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since", type=point_in_time, metavar="TIME", help="an RFC 3339 time, or 10m for ago"
     )
+    parser.add_argument("--until", type=point_in_time, metavar="TIME", help="up to this time")
+    parser.add_argument(
+        "--cause", metavar="ID", help="only what belongs to this order (its job id)"
+    )
+
+
+def declare_label_option(parser: argparse.ArgumentParser) -> None:
+    """Add the label, by which people find their orders again."""
+    parser.add_argument(
+        "--label", metavar="TEXT", help="only orders with this label; * and ? match"
+    )
+
+
+def words(text: str) -> list[str]:
+    """Read one word or several with commas between them."""
+    found = [word.strip() for word in text.split(",") if word.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("a word is missing")
+    return found
+
+
+def refuse_endless_end(args: argparse.Namespace) -> None:
+    """Refuse to follow what is to end in the past."""
+    if args.follow and args.until is not None:
+        raise usage_error(
+            "--follow goes on for ever, and --until names an end.", "Leave one of them out."
+        )
+
+
+def flat(lists: list[list[str]] | None) -> list[str] | None:
+    """Join the words of an option that was given several times; None if it was not given."""
+    return None if lists is None else [word for each in lists for word in each]
 
 
 def point_in_time(text: str) -> float:
@@ -65,24 +101,55 @@ def tell_history(
     args: argparse.Namespace,
     *,
     what: str,
-    read: Callable[[JournalReader], list[Record]],
-    line: Callable[[Record], str],
+    read: Callable[[JournalReader, int], list[Record]],
+    cells: Callable[[Record], Cells],
 ) -> int:
     """Print a history that lies in the journal, and go on with whatever the stream announces."""
+    refuse_endless_end(args)
     seen: set[object] = set()
+    wanted = limit_of(args)
+    page = Page(args, cells)
     try:
         with journal_of(place.home) as journal:
-            _tell(args, _unseen(read(journal), seen), line, nothing=f"no {what} yet")
+            # Who follows looks further back: what is not news must be known as such.
+            known = _unseen(read(journal, max(wanted, NEWS if args.follow else 0)), seen)
+            page.tell(known[-wanted:] if wanted else [], nothing=f"no {what} {_found(args)}")
             if args.follow:
                 for _ in announcements(place):
                     # A new connection: a resting file may have been opened as unchanging.
                     journal.close()
-                    _tell(args, _unseen(read(journal), seen), line)
+                    page.tell(_unseen(read(journal, NEWS), seen))
     except StoreUnavailable as error:
         if error.code != "UPH_JOURNAL_MISSING":
             raise
-        _tell(args, [], line, nothing=f"no {what} yet")
+        page.tell([], nothing=f"no {what} yet")
     return EXIT_DONE
+
+
+def refuse_silent(
+    place: Place, names: Sequence[str], find: Callable[[JournalReader, str], Sequence[Record]]
+) -> None:
+    """Refuse names of which there is no history and that nobody knows."""
+    if not names:
+        return
+    from uphold.cli.seeing import refuse_unknown
+    from uphold.core.names import worker_of
+
+    try:
+        with journal_of(place.home) as journal:
+            silent = [
+                name for name in dict.fromkeys(map(worker_of, names)) if not find(journal, name)
+            ]
+    except StoreUnavailable:
+        return  # told by whoever reads it next
+    refuse_unknown(place, silent)
+
+
+def _found(args: argparse.Namespace) -> str:
+    """Tell whether there is nothing at all, or nothing of what was asked for."""
+    usual = {"verb", "config", "home", "json", "quiet", "timeout", "follow", "lines"}
+    asked = any(value for key, value in vars(args).items() if key not in usual)
+    return "match" if asked else "yet"
 
 
 def announcements(place: Place) -> Iterator[None]:
@@ -111,21 +178,42 @@ def events_on(connection: Connection) -> Iterator[Record]:
             yield message["event"]
 
 
-def tell_records(
-    args: argparse.Namespace, records: Iterable[Record], line: Callable[[Record], str]
-) -> None:
-    """Print records as JSON lines, or one line each for people."""
-    if args.json:
-        print_records(records)
-    else:
-        print_lines(line(record) for record in records)
-    sys.stdout.flush()
+class Page:
+    """Prints records as JSON lines, or for people in columns that fit all of them so far."""
+
+    def __init__(self, args: argparse.Namespace, cells: Callable[[Record], Cells]) -> None:
+        self._args = args
+        self._cells = cells
+        self._widths: list[int] = []
+
+    def tell(self, records: Sequence[Record], nothing: str | None = None) -> None:
+        """Print these, or say in a word that there are none."""
+        if self._args.json:
+            print_records(records)
+        elif records:
+            print_lines(self._lines(records))
+        elif nothing is not None:
+            say(self._args, nothing)
+        sys.stdout.flush()
+
+    def _lines(self, records: Sequence[Record]) -> list[str]:
+        rows = [self._cells(record) for record in records]
+        for row in rows:
+            self._widths = self._widths or [width for _, width in row]
+            for place, (cell, width) in enumerate(row):
+                if width:
+                    widest = max(self._widths[place], min(len(_cell(cell)), WIDEST))
+                    self._widths[place] = widest
+        return [fields(*zip((cell for cell, _ in row), self._widths, strict=True)) for row in rows]
 
 
 def fields(*cells: tuple[object, int]) -> str:
     """Set one line of a history: each cell at least so wide, all of it safe to print."""
-    texts = (printable("-" if cell is None else str(cell)).ljust(width) for cell, width in cells)
-    return "  ".join(texts).rstrip()
+    return "  ".join(_cell(cell).ljust(width) for cell, width in cells).rstrip()
+
+
+def _cell(value: object) -> str:
+    return printable("-" if value is None else str(value))
 
 
 def details(payload: object) -> str:
@@ -148,17 +236,6 @@ def _short(value: object) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value))
     return str(value)
-
-
-def _tell(
-    args: argparse.Namespace,
-    records: list[Record],
-    line: Callable[[Record], str],
-    nothing: str | None = None,
-) -> None:
-    if not records and nothing is not None and not args.json and not args.quiet:
-        print_lines([nothing])
-    tell_records(args, records, line)
 
 
 def _unseen(records: list[Record], seen: set[object]) -> list[Record]:

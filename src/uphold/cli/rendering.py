@@ -68,6 +68,28 @@ def table(
     return lines
 
 
+def store_line(document: Mapping[str, Any]) -> list[str]:
+    """Say in a line how the copy in the shared database stands, where there is one."""
+    store = document.get("store")
+    if not isinstance(store, dict):
+        return []
+    state = str(store.get("state")).replace("_", " ")
+    words = [f"store {store.get('shown_url') or ''}".rstrip() + f": {state}"]
+    if store.get("pending"):
+        words.append(f"{store['pending']} rows wait, behind by {span(store.get('lag_seconds'))}")
+    words += [
+        f"{store[key]} {what}"
+        for key, what in (("lost", "events lost"), ("set_aside", "rows set aside"))
+        if store.get(key)
+    ]
+    lines = [printable(", ".join(words))]
+    fault = store.get("last_error")
+    if isinstance(fault, dict):
+        lines.append(printable(f"  {fault.get('message')} [{fault.get('code')}]"))
+        lines.append(printable(f"  → {fault.get('remedy')}"))
+    return lines
+
+
 def key_values(document: Mapping[str, Any]) -> list[str]:
     """Write the fixed `key=value` lines: same keys, same order, `none` for nothing."""
     supervisor = document["supervisor"]

@@ -24,6 +24,7 @@ VERBS: Final[dict[str, str]] = {
     "events": "show what has happened",
     "audit": "show who ordered what; `audit verify` checks that nothing was altered",
     "jobs": "show where orders stand",
+    "sql": "print questions to ask the journal or the shared database in SQL",
     "pause": "hold workers down, or suspend the supervisor itself",
     "resume": "lift a hold, or let the supervisor go on",
     "enable": "allow workers to run",
@@ -34,6 +35,8 @@ VERBS: Final[dict[str, str]] = {
     "signal": "send a signal to the main process of a worker",
     "beat": "tell that a remote worker lives, and how it does",
     "reset": "clear the failures and counters of workers",
+    "db": "print the address of the shared database, bring its tables up to date",
+    "verify-db": "check the shared database and keep a report",
     "completion": "print a completion script for bash, zsh or fish",
     "version": "print the version",
 }

@@ -100,7 +100,7 @@ class Resolver:
             self._defaults[key] = words
         workers = self._workers(tables.get("workers"))
         check_links(workers, self._report, self._root, frozenset(self._left_out))
-        sections = Sections(self._report, self._root, self._secrets, self._path)
+        sections = Sections(self._report, self._root, self._secrets, self._path, self._folder)
         others = sections.resolve(tables, workers)  # first: passwords and keys are secrets too
         return Settings(
             supervisor=SupervisorSpec(**{"name": _host_name(), **supervisor}),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from uphold.config import keys
 from uphold.config.places import Place
+from uphold.config.stores import anchored
 from uphold.core.names import nearest
 from uphold.core.specs import DeploySpec, Gate, InboxSpec, JournalSpec, Layout, StoreSpec
 
@@ -22,13 +23,19 @@ class Sections:
     """Reads them from the tables of one file; everything wrong goes to the report."""
 
     def __init__(
-        self, report: Report, root: Where, secrets: Secrets, path: Callable[[str], str]
+        self,
+        report: Report,
+        root: Where,
+        secrets: Secrets,
+        path: Callable[[str], str],
+        folder: str,
     ) -> None:
         self._report = report
         self._root = root
         self._secrets = secrets
         self._path = path
         """Makes a path absolute, from the folder of the file."""
+        self._folder = folder
 
     def resolve(self, tables: dict[str, Any], workers: Sequence[WorkerSpec]) -> dict[str, Any]:
         """Give what `Settings` holds beside supervisor and workers."""
@@ -44,7 +51,7 @@ class Sections:
         if found is None:
             return None
         self._secrets.in_address(found["url"])
-        return StoreSpec(**found)
+        return StoreSpec(**{**found, "url": anchored(found["url"], self._folder)})
 
     def _inbox(self, tables: dict[str, Any]) -> InboxSpec | None:
         found = self._needing("share", keys.INBOX, tables, "inbox")

@@ -43,6 +43,16 @@ class StoreUrl:
         return {"type": "string", "pattern": "^(mysql|mariadb|postgres|postgresql|sqlite)"}
 
 
+def anchored(url: str, folder: str) -> str:
+    """Let the file of an SQLite database be meant from the folder of the configuration."""
+    from urllib.parse import quote  # noqa: PLC0415 - only for those who have a database
+
+    path = url.removeprefix("sqlite:///")
+    if path == url or path.startswith(("/", ":")):
+        return url
+    return f"sqlite:///{quote(folder)}/{path}"
+
+
 @dataclass(frozen=True, slots=True)
 class TableNames:
     """Names of tables; small letters, digits and underscores only, as they go into SQL."""

@@ -120,9 +120,13 @@ def declare(declaration: Declaration, order: Order) -> Declaration | Refusal:
 
 
 def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> Declaration:
-    workers = {name: entry for name, entry in declaration.workers.items() if is_companion(name)}
+    workers = {
+        name: entry
+        for name, entry in declaration.workers.items()
+        if is_companion(name) and wish.companions is None
+    }
     config_version = declaration.config_version + 1
-    for spec in wish.specs:
+    for spec in (*(wish.companions or ()), *wish.specs):
         before = declaration.workers.get(spec.name)
         if before is not None and before.spec == spec:
             workers[spec.name] = before
@@ -207,6 +211,8 @@ def _overridden(  # noqa: C901, PLR0912 - one arm for each wish
             orders.SignalWorkers()
             | orders.UpdateCode()
             | orders.RollBackCode()
+            | orders.FinishDeploy()
+            | orders.RestartSlowly()
             | orders.Diagnose()
             | orders.VerifyDatabase()
         ):

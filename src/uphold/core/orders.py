@@ -131,6 +131,20 @@ class RollBackCode(Workers):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FinishDeploy(Workers):
+    """An update or rollback that a supervisor did not live to end shall be ended."""
+
+    VERB: ClassVar[str] = "finish"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartSlowly(Workers):
+    """They shall end, rest for a moment, and be up again, unless they are held."""
+
+    VERB: ClassVar[str] = "recycle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnose(Workers):
     """A report about these shall be written."""
 
@@ -174,6 +188,8 @@ class Declare:
     VERB: ClassVar[str] = "declare"
     specs: tuple[WorkerSpec, ...]
     source: str = ""
+    companions: tuple[WorkerSpec, ...] | None = None
+    """Those of uphold's own that the file implies; None: those that are declared stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,11 +218,13 @@ AboutWorkers = (
     | ReleaseWorkers
     | UpdateCode
     | RollBackCode
+    | FinishDeploy
+    | RestartSlowly
     | Diagnose
     | VerifyDatabase
 )
 
-Errand = UpdateCode | RollBackCode | Diagnose | VerifyDatabase
+Errand = UpdateCode | RollBackCode | FinishDeploy | RestartSlowly | Diagnose | VerifyDatabase
 """What is carried out step by step beside the plan; the declaration stays as it is."""
 
 Wish = AboutWorkers | ScaleWorker | PauseSupervisor | ResumeSupervisor | Declare | ShutDown

@@ -14,22 +14,59 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Adopted, Started
 from uphold.core.specs import Backoff, Logs, StopRule, WorkerSpec
+from uphold.errors import HostFailure
+from uphold.host.environments import Environments
 from uphold.host.files import write_atomically
+from uphold.host.programs import run_to_its_end
 from uphold.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from uphold.core.events import SlotFact
+    from uphold.core.specs import Settings, StoreSpec
     from uphold.host.homes import Home
 
 PUMP: Final = "@pump"
+RECORDER: Final = "@recorder"
 _MOST_NAMED: Final = 100
 _BEFORE_TELLING: Final = 0.01
 """A pipe takes what its worker says until then; in a rush one message tells of many."""
 _RETRY: Final = 5.0
 """Seconds until settings that a full disk did not take are written again."""
+_LAST_COPY: Final = 10.0
+"""Seconds that the end of a supervisor may be put off for the shared database's sake."""
 _SETTINGS: Final = ("max_size", "keep", "compress", "overflow")
+
+
+def companions_of(home: Home, settings: Settings) -> tuple[WorkerSpec, ...]:
+    """Say which parts of uphold a configuration needs beside the supervisor."""
+    if settings.store is None:
+        return (pump_spec(home),)
+    return (pump_spec(home), recorder_spec(home, settings.store))
+
+
+def recorder_spec(home: Home, store: StoreSpec) -> WorkerSpec:
+    """Declare the recorder. The address goes by its environment: command lines are read by all."""
+    return WorkerSpec(
+        name=RECORDER,
+        command=recorder_command(home),
+        environment=recorder_environment(store),
+        logs=Logs(mode="file", max_size=1_000_000, keep=2),
+        max_restarts=None,
+        backoff=Backoff(max=60.0),
+        stop=StopRule(grace=15.0),
+    )
+
+
+def recorder_command(home: Home, *more: str) -> tuple[str, ...]:
+    """Give the recorder's command line."""
+    return (sys.executable, "-I", "-m", "uphold.recorder", str(home.path), *more)
+
+
+def recorder_environment(store: StoreSpec) -> tuple[tuple[str, str], ...]:
+    """Give the variables that the recorder needs."""
+    return (("UPHOLD_STORE_URL", store.url), ("UPHOLD_VERSION", __version__))
 
 
 def pump_spec(home: Home) -> WorkerSpec:
@@ -46,6 +83,20 @@ def pump_spec(home: Home) -> WorkerSpec:
         backoff=Backoff(max=5.0),
         stop=StopRule(grace=10.0),
     )
+
+
+async def copy_the_rest(home: Home, store: StoreSpec, inherited: Mapping[str, str]) -> bool:
+    """Have the recorder copy what the journal still got at the end; it is given up in time.
+
+    What is not copied now is copied when a supervisor runs again; True if all of it was.
+    """
+    spec = recorder_spec(home, store)
+    environment = Environments(inherited).compose(spec, slot=RECORDER, nonce="")
+    command = recorder_command(home, "--once")
+    try:
+        return await run_to_its_end(command, environment, home.log(RECORDER), _LAST_COPY) == 0
+    except (HostFailure, OSError):
+        return False
 
 
 class PumpLink:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from uphold.core.orders import Wish
     from uphold.core.specs import Settings
     from uphold.daemon.beating import Beats
+    from uphold.daemon.copies import Copies
     from uphold.engine.bus import Subscription
     from uphold.engine.jobs import Job
     from uphold.engine.snapshots import Snapshot
@@ -77,6 +78,7 @@ class Methods:
         about: Callable[[], dict[str, object]],
         redactor: Callable[[], Redactor],
         beats: Beats | None = None,
+        copies: Copies | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._config = config
@@ -86,6 +88,7 @@ class Methods:
         self._about = about
         self._redactor = redactor
         self._beats = beats
+        self._copies = copies
         self._written = WrittenRows(clock)
 
     def table(self) -> dict[str, Method]:
@@ -101,6 +104,7 @@ class Methods:
             "shutdown": self.shutdown,
             "job": self.job,
             "beat": self.beat,
+            **({} if self._copies is None else self._copies.table(self._supervisor)),
         }
 
     def streams(self) -> dict[str, Stream]:
@@ -128,7 +132,9 @@ class Methods:
             for row in self._with_life(listed, snapshot):
                 _hide(row, redactor)
             found = self._written.keep(asked, listed)
-        return {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
+        document = {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
+        store = None if self._copies is None else self._copies.shown()
+        return document if store is None else {**document, "store": store}
 
     def _rows(
         self, snapshot: Snapshot, names: tuple[str, ...], *, companions: bool

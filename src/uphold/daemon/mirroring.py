@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.health import slot_health, trouble
@@ -41,17 +42,31 @@ def runtime_view(
         "stopped_at": utc_or_none(stopped_at),
         "last_error": supervisor["last_error"],
         "supervisor": supervisor,
-        "workers": {slot: _slot_view(status) for slot, status in _in_order(snapshot)},
+        "workers": _Views(snapshot),
         "overrides": overrides,
     }
 
 
-def _in_order(snapshot: Snapshot) -> Iterator[tuple[str, SlotStatus]]:
-    """Give the slots in the order of the file; those that are no longer in it come last."""
-    observed, declared = snapshot.observed, snapshot.declaration.workers
-    for name in (*declared, *(name for name in observed.by_worker if name not in declared)):
-        for slot in observed.of(name):
-            yield slot, observed.slots[slot]
+class _Views(Mapping[str, dict[str, object]]):
+    """What each slot shows, made when it is asked for: of a thousand that is a MiB at once.
+
+    They come in the order of the file; those that are no longer in it come last.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._observed = snapshot.observed
+        self._declared = snapshot.declaration.workers
+
+    def __getitem__(self, slot: str) -> dict[str, object]:
+        return _slot_view(self._observed.slots[slot])
+
+    def __len__(self) -> int:
+        return len(self._observed.slots)
+
+    def __iter__(self) -> Iterator[str]:
+        observed, declared = self._observed, self._declared
+        for name in (*declared, *(name for name in observed.by_worker if name not in declared)):
+            yield from observed.of(name)
 
 
 def _slot_view(status: SlotStatus) -> dict[str, object]:

@@ -27,9 +27,11 @@ from uphold.daemon.passages import Action, Passage, Report, Stages, chosen, deed
 from uphold.daemon.pulse import Pulse
 from uphold.daemon.serving import (
     Launch,
+    _abandon,
     _about,
     _dismiss,
     _heard,
+    _journal,
     _own_note,
     _Redactors,
     _remembered,
@@ -42,20 +44,18 @@ from uphold.drivers.process import ProcessDriver
 from uphold.drivers.remote import RemoteDriver
 from uphold.engine.attempts import Attempts
 from uphold.engine.supervisor import Supervisor, Surroundings
-from uphold.engine.telling import supervisor_note
 from uphold.errors import StoreUnavailable
 from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
 from uphold.host.mirrors import ORDER, RuntimeMirror
-from uphold.journal.rows import Owner as JournalOwner
-from uphold.journal.writing import SqliteJournal, open_journal
 from uphold.version import __version__
 from uphold.wire.mirroring import render_quickly
 
 if TYPE_CHECKING:
     from uphold.core.events import Recorded
+    from uphold.journal.writing import SqliteJournal
 
 _HEALTH_PATIENCE: Final = 20.0
 """Seconds that everybody who is found alive may take to be judged, whatever a probe allows."""
@@ -161,17 +161,7 @@ class _Pass:
         launch, home, clock = self._launch, self._launch.home, self._clock
         name = self._config.current.settings.supervisor.name
         async with AsyncExitStack() as stack:
-            journal, rescued = open_journal(
-                home.journal,
-                boot_id=boot_id(),
-                owner=JournalOwner(
-                    name=name,
-                    hostname=self._owner.host,
-                    pid=self._owner.pid,
-                    id=self._owner.supervisor_id,
-                ),
-                now=clock.now().wall,
-            )
+            journal, rescued = _journal(home, self._config, self._owner, clock)
             stack.push_async_callback(journal.close)
             ear = stack.enter_context(closing(Ear(home, launch.environ, self._log)))
             driver = ProcessDriver(
@@ -195,7 +185,7 @@ class _Pass:
                 tell_stories(supervisor, news, (pulse.hear,), book, clock), name="log"
             )
             deeds = supervisor.subscribe(_MOST_ACTIONS)
-            stack.push_async_callback(supervisor.abandon)
+            stack.push_async_exit(partial(_abandon, supervisor))
             await supervisor.start()
             ear.begin(partial(_heard, supervisor, driver))
             driver.announcements.begin(supervisor.checks.ready_by_descriptor)
@@ -205,7 +195,7 @@ class _Pass:
             await self._go_through(supervisor, stages, deeds.take_waiting)
             with suppress(StoreUnavailable):  # what is too old goes another time
                 await journal.prune(clock.now().wall)
-            await supervisor.tell(supervisor_note("supervisor.heartbeat"))
+            await supervisor.beat()
             await supervisor.abandon()
             await _dismiss((), stories)
             final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
@@ -214,7 +204,11 @@ class _Pass:
     def _supervisor(
         self, journal: SqliteJournal, driver: ProcessDriver, *, lost: bool
     ) -> Supervisor:
-        recorded = journal.recall().slots.values()
+        companions = tuple(
+            status.terms
+            for status in journal.recall().slots.values()
+            if status.terms is not None and is_companion(status.slot)
+        )
         return Supervisor(
             self._config,
             Surroundings(
@@ -226,15 +220,12 @@ class _Pass:
                 boot_id=boot_id(),
                 # What lives from a supervisor is left as it is: on its own terms it is neither
                 # stopped nor restarted, and a pass starts none.
-                companions=tuple(
-                    status.terms
-                    for status in recorded
-                    if status.terms is not None and is_companion(status.slot)
-                ),
+                companions=lambda _settings: companions,
                 strays=driver.find_strays,
                 prober=MachineProber(self._launch.home, self._clock, driver),
                 remembered=_remembered(self._launch.home) if lost else None,
                 attempts=self._attempts,
+                supervisor_id=self._owner.supervisor_id,
             ),
         )
 

@@ -12,8 +12,7 @@ import sys
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 from uphold.config.loading import load
@@ -27,7 +26,9 @@ from uphold.core.specs import Kind
 from uphold.core.statuses import State
 from uphold.core.times import utc_text
 from uphold.daemon.beating import Beats
-from uphold.daemon.companions import PumpLink, pump_spec
+from uphold.daemon.companions import PumpLink, companions_of, copy_the_rest
+from uphold.daemon.copies import Copies
+from uphold.daemon.housekeeping import keep_house, keep_of
 from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import runtime_view
@@ -38,7 +39,7 @@ from uphold.daemon.telling import reflect, tell_stories
 from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
-from uphold.errors import AlreadyRunning, ConfigInvalid, StoreUnavailable, UpholdError
+from uphold.errors import AlreadyRunning, ConfigInvalid, UpholdError
 from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
@@ -57,14 +58,13 @@ from uphold.wire.redaction import Redactor
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
 
+    from uphold.core.specs import StoreSpec
     from uphold.host.homes import Home
     from uphold.host.looping import WatchedSelector
     from uphold.host.processes.birth import Birthright
 
     Reread = Callable[[], Coroutine[object, object, None]]
 
-_HOUSEKEEPING: Final = 30.0
-_TURNS_TO_PRUNE: Final = 120
 _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 _AFTER_STARTS: Final = 1.0
@@ -88,12 +88,20 @@ class Launch:
     """What the loop waits with; it knows when the loop was held up."""
 
 
+class _End(NamedTuple):
+    """How a supervisor's life ended."""
+
+    exit_code: int
+    owed: StoreSpec | None
+    """The shared database that has not heard of the end yet, and could."""
+
+
 def prepare(home: Home) -> None:
     """Make the folders of a home, for the owner alone, on a disk that can lock."""
     refuse_live_owner(home)
     make_private_folder(home.path)
     refuse_network_filesystem(home.path)
-    for folder in (home.slots, home.run, home.logs):
+    for folder in (home.slots, home.run, home.logs, home.spool):
         make_private_folder(folder)
 
 
@@ -123,38 +131,31 @@ async def serve(launch: Launch) -> int:
     )
     lock = HomeLock.take(home, owner)
     try:
-        code = await _serve_owned(launch, clock, config, owner, lock)
+        end = await _serve_owned(launch, clock, config, owner, lock)
     except BaseException:
         # Workers may live, of this supervisor or of one before it: the lock must not say that
         # it all ended in order, or nobody would look for them.
         lock.let_go()
         raise
-    lock.release(clock.now().wall)
-    return code
+    try:
+        if end.owed is not None:
+            # The journal is closed, and the home still ours: nobody else writes meanwhile.
+            await copy_the_rest(home, end.owed, launch.environ)
+    finally:
+        lock.release(clock.now().wall)
+    return end.exit_code
 
 
 async def _serve_owned(
     launch: Launch, clock: MachineClock, config: FileConfig, owner: Owner, lock: HomeLock
-) -> int:
+) -> _End:
     home = launch.home
     name = config.current.settings.supervisor.name
     async with AsyncExitStack() as stack:
-        journal, rescued = open_journal(
-            home.journal,
-            boot_id=boot_id(),
-            owner=JournalOwner(
-                name=name, hostname=owner.host, pid=owner.pid, id=owner.supervisor_id
-            ),
-            now=clock.now().wall,
-        )
+        journal, rescued = _journal(home, config, owner, clock)
         stack.push_async_callback(journal.close)
         redactors = _Redactors(config)
-        book = Logbook(
-            home.logs,
-            wall=lambda: clock.now().wall,
-            scrub=lambda text: redactors.current().text(text),
-        )
-        stack.callback(book.close)
+        book = stack.enter_context(closing(_logbook(home, clock, redactors)))
         log = BookLog(book)
         link = stack.enter_context(closing(PumpLink(home)))
         link.settle(config.current.settings.workers)
@@ -171,6 +172,12 @@ async def _serve_owned(
         driver.subscribe(link.hear)
         ear.attend(driver, config)
         beats = Beats(clock, boot_id())
+        copies = Copies(
+            home=home,
+            clock=clock,
+            redactor=redactors.current,
+            configured=lambda: config.current.settings.store,
+        )
         supervisor = Supervisor(
             config,
             Surroundings(
@@ -180,16 +187,19 @@ async def _serve_owned(
                 new_nonce=new_nonce,
                 log=log,
                 boot_id=boot_id(),
-                companions=(pump_spec(home),),
+                companions=partial(companions_of, home),
                 strays=driver.find_strays,
                 prober=MachineProber(home, clock, driver),
                 remembered=_remembered(home) if rescued or journal.fresh else None,
+                supervisor_id=owner.supervisor_id,
+                lag=partial(_longest_turn, launch),
             ),
         )
 
         about = partial(_about, launch, owner, name, supervisor, redactors)
-        mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
-        stack.callback(mirror.close)
+        mirror = stack.enter_context(
+            closing(RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER)))
+        )
         # In the background we may have been started by a service that is not us.
         manager = ServiceManager(launch.environ if launch.foreground else {}, owner.pid)
         service = stack.enter_context(closing(Service(supervisor, manager)))
@@ -208,10 +218,11 @@ async def _serve_owned(
             about=about,
             redactor=redactors.current,
             beats=beats,
+            copies=copies,
         )
         beats.tell_to(supervisor.tell)
         server = ControlServer(home.path, methods.table(), methods.streams())
-        stack.push_async_callback(supervisor.abandon)
+        stack.push_async_exit(partial(_abandon, supervisor))
         await supervisor.start(forgive=launch.forgive)
         ear.begin(partial(_heard, supervisor, driver))
         driver.announcements.begin(supervisor.checks.ready_by_descriptor)
@@ -223,7 +234,7 @@ async def _serve_owned(
         helpers = [
             asyncio.create_task(_follow_config(config, reread, link, clock), name="config"),
             asyncio.create_task(
-                _keep_house(journal, partial(_restored, lock, ear), supervisor, clock),
+                keep_house(journal, partial(_restored, lock, ear), supervisor.tell, clock),
                 name="housekeeping",
             ),
             asyncio.create_task(reflect(supervisor, mirror, about, clock), name="mirror"),
@@ -240,7 +251,57 @@ async def _serve_owned(
         await _dismiss(helpers, stories)
         final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
         mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
-        return code
+        return _End(code, _owed(supervisor, config, copies))
+
+
+def _logbook(home: Home, clock: MachineClock, redactors: _Redactors) -> Logbook:
+    return Logbook(
+        home.logs,
+        wall=lambda: clock.now().wall,
+        scrub=lambda text: redactors.current().text(text),
+    )
+
+
+def _owed(supervisor: Supervisor, config: FileConfig, copies: Copies) -> StoreSpec | None:
+    """Name the shared database that shall hear of the end."""
+    if supervisor.snapshot().declaration.closing != "stop":
+        return None  # a recorder that stays with the workers copies the last words by itself
+    return None if copies.away else config.current.settings.store
+
+
+async def _abandon(
+    supervisor: Supervisor,
+    _kind: object,
+    error: BaseException | None,
+    _trace: object,
+) -> None:
+    """Let go of the workers; what went wrong in us is put on record before the journal closes."""
+    await supervisor.abandon(error)
+
+
+def _longest_turn(launch: Launch) -> float:
+    return 0.0 if launch.selector is None else launch.selector.longest
+
+
+def _journal(
+    home: Home, config: FileConfig, owner: Owner, clock: MachineClock
+) -> tuple[SqliteJournal, str | None]:
+    """Open the journal; how much it keeps follows the configuration."""
+    settings = config.current.settings
+    journal, rescued = open_journal(
+        home.journal,
+        boot_id=boot_id(),
+        owner=JournalOwner(
+            name=settings.supervisor.name,
+            hostname=owner.host,
+            pid=owner.pid,
+            id=owner.supervisor_id,
+        ),
+        now=clock.now().wall,
+        keep=keep_of(settings),
+    )
+    config.subscribe(lambda revision: journal.settle(keep_of(revision.settings)))
+    return journal, rescued
 
 
 def _about(
@@ -262,6 +323,9 @@ def _about(
         "home": str(launch.home.path),
         "config": launch.config,
         "uphold": __version__,
+        "host": owner.host,
+        "heartbeat_every": supervisor.heartbeat_every,
+        "loop_lag": round(_longest_turn(launch), 4),
     }
 
 
@@ -331,25 +395,6 @@ def _restored(lock: HomeLock, ear: Ear) -> Iterator[Note]:
         yield _own_note("supervisor.lock_restored", "somebody removed it")
     if ear.restore():
         yield _own_note("supervisor.notify_restored", "somebody removed it")
-
-
-async def _keep_house(
-    journal: SqliteJournal,
-    restored: Callable[[], Iterator[Note]],
-    supervisor: Supervisor,
-    clock: MachineClock,
-) -> None:
-    """Let go of memory and of history that is too old; put back what was removed."""
-    for turn in count(1):
-        await clock.sleep(_HOUSEKEEPING)
-        give_back()
-        for note in restored():
-            await supervisor.tell(note)
-        if turn % _TURNS_TO_PRUNE:
-            continue
-        with suppress(StoreUnavailable):  # it is tried again next time
-            while await journal.prune(clock.now().wall):
-                pass
 
 
 def _remembered(home: Home) -> dict[str, str]:

@@ -11,6 +11,8 @@ import sys
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.daemon import dataclassing
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -48,16 +50,25 @@ def spare() -> None:
     sys.modules["typing_extensions"] = None  # type: ignore[assignment]
     if sys.version_info < (3, 12):
         _hide_openssl("_sha256")
+        _take_only_the_quick_datetime()
     else:
         _hide_openssl("_sha2")
     _stand_in("asyncio.sslproto")
+    _stand_in("dataclasses", **dataclassing.names())
     _stand_in(
         "inspect",
         iscoroutinefunction=_is_coroutine_function,
         isfunction=lambda thing: isinstance(thing, FunctionType),
         unwrap=_unwrapped,
     )
+    _stand_in("decimal", Decimal=type("Decimal", (), {}))  # msgspec knows the type; we have none
     _stand_in("linecache")
+    _stand_in("msgspec.inspect")
+    _stand_in(
+        "msgspec._json_schema",
+        schema=_later("msgspec._json_schema", "schema"),
+        schema_components=_later("msgspec._json_schema", "schema_components"),
+    )
     _stand_in("traceback", extract_stack=_later("traceback", "extract_stack"))
     _stand_in("logging", DEBUG=10, getLogger=LateLogger, StreamHandler=LateLogger)
     _stand_in("platform", system=lambda: os.uname().sysname)
@@ -81,6 +92,15 @@ def _hide_openssl(own_hashes: str) -> None:
     except ImportError:
         return
     sys.modules["_hashlib"] = None  # type: ignore[assignment]
+
+
+def _take_only_the_quick_datetime() -> None:
+    """Skip what `datetime` defines in Python, only to put the module written in C over it."""
+    try:
+        quick = __import__("_datetime")
+    except ImportError:
+        return
+    _stand_in("datetime", **{name: it for name, it in vars(quick).items() if name[0] != "_"})
 
 
 def _stand_in(name: str, **names: object) -> None:

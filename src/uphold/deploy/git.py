@@ -7,6 +7,7 @@ after it was cut anywhere; in which order they come is decided by `updating` and
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -182,17 +183,15 @@ class Checkout(Histories):
 
     def in_the_way(self, older: str, newer: str) -> list[str]:
         """List files nobody tracks that stand where going from one to the other would write."""
-        found = []
+        found: dict[str, None] = {}
         for _, _, path in self.added(older, newer):
-            place = Path(self.git.repo, path)
-            if place.is_dir() and not place.is_symlink():
+            place = self._first_that_is_no_folder(path)
+            if place is None:  # a folder stands there: what is in it must go, or be tracked
                 others = self.git.must("ls-files", "--others", "-z", "--", path, most=MUCH)
-                found += [other for other in others.split("\0") if other][:1]
-            elif os.path.lexists(place):
-                found += [] if self._is_tracked(path) else [path]
-            else:
-                found += self._file_instead_of_folder(path)
-        return found
+                found |= dict.fromkeys([other for other in others.split("\0") if other][:1])
+            elif os.path.lexists(Path(self.git.repo, place)) and not self._is_tracked(place):
+                found[place] = None
+        return list(found)
 
     def check_way(self, older: str, newer: str) -> None:
         """Refuse to go where files would be overwritten that nobody else has a copy of."""
@@ -248,18 +247,18 @@ class Checkout(Histories):
         folders = self.folders()
         clear_left_locks(self, folders, index_too=True)
         self.git.ask("revert", "--quit")
-        added = {entry for older, newer in ways for entry in self.added(older, newer)}
-        entries = "".join(f"{mode} {blob} 0\t{path}\0" for mode, blob, path in sorted(added))
-        done = self.git.ask("read-tree", "--reset", checked(commit))
-        if not done.ok and "index" in done.stderr:
+        # First of all: it may be these files that have filled the disk.
+        for older, newer in ways:
+            for _, _, path in self.added(older, newer):
+                self._take_away(path)
+        try:
+            self.reset(commit)
+        except HostFailure as cause:
+            if "index" not in cause.message:
+                raise
             # A power cut can tear it; all it says stands in the commit as well.
             (folders.own / "index").unlink(missing_ok=True)
-            self.git.must("read-tree", "--reset", checked(commit))
-        if entries:
-            # Known to git now, they go when it is told to have the commit and nothing else.
-            given = entries.encode(errors="surrogateescape")
-            self.git.must("update-index", "-z", "--index-info", given=given)
-        self.reset(commit)
+            self.reset(commit)
 
     # Helpers.
 
@@ -276,12 +275,22 @@ class Checkout(Histories):
         said = self.git.ask("diff", "--name-only", "--diff-filter=U", "-z").stdout
         return [name for name in said.split("\0") if name]
 
-    def _file_instead_of_folder(self, path: str) -> list[str]:
-        for parent in list(Path(path).parents)[:-1]:
-            place = Path(self.git.repo, parent)
-            if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
-                return [] if self._is_tracked(str(parent)) else [str(parent)]
-        return []
+    def _first_that_is_no_folder(self, path: str) -> str | None:
+        """Follow a path down as git does, never through a link; None if all of it is folders."""
+        for part in (*reversed(Path(path).parents[:-1]), Path(path)):
+            place = Path(self.git.repo, part)
+            if place.is_symlink() or not place.is_dir():
+                return str(part)
+        return None
+
+    def _take_away(self, path: str) -> None:
+        """Remove a file and the folders that are empty then, never through a link."""
+        if self._first_that_is_no_folder(path) != path:
+            return
+        with suppress(OSError):
+            Path(self.git.repo, path).unlink(missing_ok=True)
+            for folder in Path(path).parents[:-1]:
+                Path(self.git.repo, folder).rmdir()
 
     def _is_tracked(self, path: str) -> bool:
         return bool(self.git.must("ls-files", "-z", "--", path, most=MUCH))

@@ -33,7 +33,10 @@ _PASSED: Final = (
     *(f"{what}_PROXY" for what in ("HTTP", "HTTPS", "NO", "ALL")),
 )
 _LONGEST: Final = 1 << 20
-_PINNED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*==[^@/]+")
+_PINNED: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*==\s*[A-Za-z0-9._!+-]+(\s*;[^@/\\]*)?"
+)
+"""A name, perhaps with extras, one version, and perhaps a condition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uphold.core.declaring import Declaration
     from uphold.core.events import Recorded
     from uphold.core.orders import Wish
+    from uphold.core.specs import Settings, WorkerSpec
     from uphold.engine.board import Board
     from uphold.engine.errands import Outcome, Run
     from uphold.engine.ledger import Ledger
@@ -48,6 +49,7 @@ class Desk:
         reconciler: Reconciler,
         performer: Performer,
         first_number: int,
+        companions: Callable[[Settings], tuple[WorkerSpec, ...]],
         errands: Mapping[type, Run] | None = None,
     ) -> None:
         self._clock = clock
@@ -56,6 +58,7 @@ class Desk:
         self._reconciler = reconciler
         self._performer = performer
         self._number = first_number
+        self._companions = companions
         self._intake = Intake(ledger=ledger, enact=self._enact)
         self._jobs = Jobs()
         self.errands = Errands(errands or {}, self._end_errand)
@@ -102,7 +105,11 @@ class Desk:
     def declare(self, revision: Revision) -> None:
         """Hand in the order that a new configuration is."""
         settings = revision.settings
-        wish = orders.Declare(specs=settings.workers, source=settings.source)
+        wish = orders.Declare(
+            specs=settings.workers,
+            source=settings.source,
+            companions=self._companions(settings),
+        )
         order = self.order(wish, author="configuration", origin="config", reason="file changed")
         loop = asyncio.get_running_loop()
         self._owed = revision

@@ -7,7 +7,7 @@ so no lock is needed and what is on disk is what is believed.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from uphold.core.declaring import Declaration, declare
 from uphold.core.orders import Order, Refusal, ShutDown
@@ -15,7 +15,7 @@ from uphold.engine.auditing import audit_entry
 from uphold.engine.jobs import Job, open_job
 from uphold.engine.ledger import Caused
 from uphold.engine.telling import names_of, news_of, refusal_note
-from uphold.errors import StoreUnavailable
+from uphold.errors import EXIT_NOT_RUNNING, StoreUnavailable
 from uphold.ports.journals import AuditEntry, Batch
 from uphold.wire.overrides import encode_override
 
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
     Enact = Callable[[Declaration, list[Recorded], list[Job]], None]
 
+_TOO_LATE: Final = Refusal(
+    code="UPH_SUPERVISOR_NOT_RUNNING",
+    message="the supervisor has ended and takes no more orders.",
+    remedy="uphold start starts it again.",
+    exit_code=EXIT_NOT_RUNNING,
+)
+
 
 class Intake:
     """Takes orders one batch at a time."""
@@ -36,9 +43,12 @@ class Intake:
         self._enact = enact
         self._waiting: list[tuple[Order, asyncio.Future[Job | Refusal]]] = []
         self._ready = asyncio.Event()
+        self._closed = False
 
     async def submit(self, order: Order) -> Job | Refusal:
         """Hand in an order and wait until it stands or is refused."""
+        if self._closed:  # nobody would ever answer
+            return _TOO_LATE
         answer: asyncio.Future[Job | Refusal] = asyncio.get_running_loop().create_future()
         self._waiting.append((order, answer))
         self._ready.set()
@@ -58,7 +68,8 @@ class Intake:
                     answer.cancel()
 
     def close(self) -> None:
-        """Refuse whatever has not been looked at."""
+        """Refuse whatever has not been looked at, and whatever still comes."""
+        self._closed = True
         for _, answer in self._waiting:
             answer.cancel()
         self._waiting.clear()

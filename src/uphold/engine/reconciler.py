@@ -27,6 +27,7 @@ from uphold.core.actions import (
     Wait,
 )
 from uphold.core.dependencies import dependents
+from uphold.core.events import Adopted, Gone, Started, StartFailed, StopFailed
 from uphold.core.names import is_companion, worker_of
 from uphold.core.planning import plan
 from uphold.core.specs import NEVER, Instant
@@ -51,10 +52,13 @@ _SHARE: Final = 2.0
 """After a turn, this many times its length belongs to others; in a rush turns become larger."""
 _LONGEST_PAUSE: Final = 0.03
 _MANY: Final = 8
-"""From so many facts in a turn on there is a rush: the next turn waits for as many again."""
+"""From so many facts in a turn on there is a rush: the next turn waits for as many again, or
+until all that was begun has come to something."""
 _CLOSE_ENOUGH: Final = 0.001
 _MOST_STARTS: Final = 100
+_ENDINGS: Final = (Stop, Abort, Kill)
 _LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Appoint, Skip)
+_CAME_TO_SOMETHING: Final = (Started, StartFailed, Adopted, Gone, StopFailed)
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
 
@@ -88,8 +92,11 @@ class Reconciler:
         self._awaited: dict[str, float] = {}
         """The soonest wake of each worker: a day's wait is looked at often, and noted once."""
         self._alarm = asyncio.Event()
-        self._rest_until = Instant(0.0)
         self._turning = False
+        self._rest_until = self._rush_until = Instant(0.0)
+        self._begun: set[str] = set()
+        """Slots of which something was begun that has not come to anything yet."""
+        self._all_told = asyncio.Event()
         self.turned = 0
         """Version of the declaration that the last whole turn went by."""
         self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})
@@ -98,6 +105,10 @@ class Reconciler:
         """Hear of a fact; it is taken in with the next turn."""
         self._facts.append((fact, self._clock.now()))
         self._alarm.set()
+        if isinstance(fact, _CAME_TO_SOMETHING):
+            self._begun.discard(fact.slot)
+            if not self._begun:
+                self._all_told.set()
 
     def wake(self, names: Iterable[str] | None) -> None:
         """Look at these workers again soon (at all of them: None)."""
@@ -117,9 +128,21 @@ class Reconciler:
         finally:
             if cancel is not None:
                 cancel()
+        await self._rest()
+
+    async def _rest(self) -> None:
+        """Leave others their time; in a rush, wait for what was begun: turns become larger."""
         pause = self._rest_until - self._clock.now().mono
         if pause > 0:
             await self._clock.sleep(pause)
+        if not self._begun or self._rush_until <= self._clock.now().mono:
+            return
+        self._all_told.clear()
+        cancel = self._clock.alarm(self._rush_until, self._all_told.set)
+        try:
+            await self._all_told.wait()
+        finally:
+            cancel()
 
     @property
     def rested(self) -> bool:
@@ -161,11 +184,18 @@ class Reconciler:
         self._believe(known, recorded)
         self._act(draft, known)
         self.turned = declaration.version
-        ended = self._clock.now().mono
-        rush = len(facts) >= _MANY or len(draft.launches) >= _MANY
-        pause = _LONGEST_PAUSE if rush else min(_LONGEST_PAUSE, _SHARE * (ended - now.mono))
-        self._rest_until = Instant(ended + pause)
+        self._plan_rest(draft, now, rush=max(len(facts), len(draft.launches)) >= _MANY)
         return known
+
+    def _plan_rest(self, draft: Draft, began: Moment, *, rush: bool) -> None:
+        begun = {launch.slot for launch in draft.launches}
+        begun.update(each.slot for each in draft.actions if isinstance(each, _ENDINGS))
+        self._begun |= begun
+        ended = self._clock.now().mono
+        share = min(_LONGEST_PAUSE, _SHARE * (ended - began.mono))
+        waits = rush and not begun
+        self._rest_until = Instant(ended + (_LONGEST_PAUSE if waits else share))
+        self._rush_until = Instant(ended + (_LONGEST_PAUSE if rush else 0.0))
 
     def _decide(
         self, draft: Draft, declaration: Declaration, names: set[str] | None, now: Moment
@@ -260,7 +290,7 @@ class Reconciler:
         if draft.launches:
             self._performer.start(draft.launches)
         for action in draft.actions:
-            if isinstance(action, Stop | Abort | Kill):
+            if isinstance(action, _ENDINGS):
                 self._performer.end(action, known)
             elif isinstance(action, Amend):
                 self._performer.amend(action.spec)

@@ -10,12 +10,14 @@ from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry
 from uphold.core.overrides import Override, after_absence
 from uphold.core.statuses import ALIVE, SlotStatus, State
+from uphold.engine.telling import supervisor_note
 from uphold.ports.drivers import Trace
 from uphold.wire.overrides import decode_override, encode_override
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from uphold.core.events import Event
     from uphold.core.specs import WorkerSpec
     from uphold.ports.journals import Memory
 
@@ -137,3 +139,16 @@ def _recalled(
         return status
     # Another boot: nothing of it can live, and it did not fail by itself.
     return replace(status, state=State.STOPPED, identity=None, why="the machine was restarted")
+
+
+def missing(memory: Memory) -> tuple[Event, ...]:
+    """Name the events that a power cut took, if the journal knows of any."""
+    lost = memory.meta.get("gap")
+    if not lost:
+        return ()
+    first, _, last = lost.partition("-")
+    try:
+        note = supervisor_note("gap", from_seq=int(first), to_seq=int(last))
+    except ValueError:
+        return ()  # a damaged row: what is missing is unknown, and no reason not to start
+    return (replace(note, severity="warning"),)

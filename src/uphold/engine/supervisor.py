@@ -17,8 +17,9 @@ from uphold.core.ending import ending
 from uphold.core.events import Pardoned
 from uphold.core.health import essentials, fatal
 from uphold.core.specs import Kind
-from uphold.core.statuses import UNKILLABLE, Fault, SupervisorStatus
+from uphold.core.statuses import UNKILLABLE, Fault
 from uphold.engine.auditing import audit_entry
+from uphold.engine.beating import Heart
 from uphold.engine.board import Board
 from uphold.engine.bus import Subscription
 from uphold.engine.checking import Checks
@@ -27,12 +28,14 @@ from uphold.engine.drifting import drifted
 from uphold.engine.intake import declaration_meta
 from uphold.engine.jobs import Job
 from uphold.engine.ledger import Ledger
+from uphold.engine.lives import Life
 from uphold.engine.performer import Performer
 from uphold.engine.reconciler import Reconciler
 from uphold.engine.recovering import (
     Recovered,
     as_recorded,
     forgivable,
+    missing,
     numbered,
     recover,
     with_overrides,
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from uphold.core.events import Event, SlotFact
     from uphold.core.events import Recorded as RecordedEvent
     from uphold.core.orders import Order
-    from uphold.core.specs import WorkerSpec
+    from uphold.core.specs import Settings, WorkerSpec
     from uphold.core.statuses import SlotStatus
     from uphold.engine.attempts import Attempts
     from uphold.engine.errands import Run
@@ -66,6 +69,11 @@ _RETRY_JOURNAL: Final = 5.0
 _AFTER_A_BUG: Final = 1.0
 
 
+def no_companions(_settings: Settings) -> tuple[WorkerSpec, ...]:
+    """Imply nothing: a supervisor inside another program brings nobody along."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a supervisor needs from the world."""
@@ -76,7 +84,8 @@ class Surroundings:
     new_nonce: Callable[[], str]
     log: Log = NoLog()  # noqa: RUF009 - it has no state
     boot_id: str = ""
-    companions: tuple[WorkerSpec, ...] = ()
+    companions: Callable[[Settings], tuple[WorkerSpec, ...]] = no_companions
+    """Which workers of uphold's own a configuration implies."""
     remembered: Mapping[str, str] | None = None
     """Operator overrides known from elsewhere, for when the journal has lost them."""
     prober: Prober | None = None
@@ -87,6 +96,10 @@ class Surroundings:
     """Who is asked before each start of a single pass; a daemon starts as the plan says."""
     strays: Callable[[Collection[str]], Awaitable[Sequence[Trace]]] | None = None
     """Finds processes of this home that the books do not know."""
+    supervisor_id: str = ""
+    """Whom the log speaks of."""
+    lag: Callable[[], float] = lambda: 0.0
+    """How long the longest turn of the loop took of late."""
 
 
 class Supervisor:
@@ -106,6 +119,7 @@ class Supervisor:
         self._mending: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._complaint: Fault | None = None
+        self._life = Life(world.log, world.supervisor_id)
         self.passes = 0
         """Turns that were completed; one that does not grow although asked for is a sick loop."""
         self._applied = 0
@@ -120,6 +134,16 @@ class Supervisor:
     def subscribe(self, most: int = 10_000) -> Subscription:
         """Hear of everything from now on."""
         return self._board.bus.subscribe(most)
+
+    @property
+    def running(self) -> bool:
+        """Tell whether it has been started and has not ended."""
+        return self._ended is not None and not self._ended.done()
+
+    @property
+    def heartbeat_every(self) -> float:
+        """How often it says that it lives."""
+        return self._config.current.settings.supervisor.heartbeat_every
 
     @property
     def trouble(self) -> Fault | None:
@@ -163,12 +187,26 @@ class Supervisor:
         """Put facts on record and let them out."""
         await self._board.tell(self._ledger, news)
 
+    async def beat(self) -> None:
+        """Say once more that we live, with how things stand now."""
+        await self._heart.beat()
+
+    async def sync(self) -> int:
+        """Have everything so far on the disk itself; gives the number of its last event."""
+        seq = self._ledger.last_seq
+        await self._ledger.write_or_refuse(Batch())
+        return seq
+
     async def start(self, *, only_to_stop: bool = False, forgive: bool = False) -> None:
         """Go on where the last supervisor stopped, then keep what is declared running.
 
         `only_to_stop` finds what still runs and ends it, on the terms it was started under.
         `forgive` is for a restart that a person ordered: failures count anew (P8).
         """
+        if self._ended is not None:
+            self._life.say("WARNING", "supervisor.start_ignored", "has been started already")
+            return
+        self._life.say("INFO", "supervisor.starting", "starts")
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
         memory = self._world.journal.recall()
@@ -176,10 +214,19 @@ class Supervisor:
             remembered = {n: without_numbers(t) for n, t in self._world.remembered.items()}
             memory = replace(memory, overrides={n: t for n, t in remembered.items() if t})
         self._introduce(memory)
+        try:
+            await self._begin(memory, only_to_stop=only_to_stop, forgive=forgive)
+        except Exception as error:
+            await self._fail_to_start(error)
+            raise
+        self._life.say("INFO", "supervisor.active", f"is {self._board.snapshot.status}")
+
+    async def _begin(self, memory: Memory, *, only_to_stop: bool, forgive: bool) -> None:
         for driver in self._world.drivers.values():
             driver.subscribe(self._report)
-        workers = self._config.current.settings.workers
-        recovered = recover(memory, workers, self._world.companions, self._world.boot_id)
+        settings = self._config.current.settings
+        companions = self._world.companions(settings)
+        recovered = recover(memory, settings.workers, companions, self._world.boot_id)
         self._board.change(observed=recovered.observed)
         # Else the next supervisor of this boot would look for what ended with the last boot.
         await self._restate(recovered.restated)
@@ -194,7 +241,10 @@ class Supervisor:
             for status in forgivable(recovered.observed):
                 self._report(Pardoned(slot=status.slot))
         self._reconciler.wake(None)
-        await self._turn(*_missing(memory), supervisor_note("supervisor.started"))
+        started = supervisor_note("supervisor.started")
+        if self._board.declaration.paused:
+            started = supervisor_note("supervisor.started", paused=True)
+        await self._turn(*missing(memory), started)
         self._config.subscribe(self._configured)
         self._main = self._loop.create_task(self._run(), name="supervisor")
 
@@ -213,6 +263,9 @@ class Supervisor:
 
     async def stop(self, *, keep_workers: bool = False, author: str = "program") -> int:
         """End: with the workers, or leaving them; give the exit code."""
+        if not self.running:
+            self._life.say("WARNING", "supervisor.stop_ignored", "does not run, so there is no end")
+            return 0
         wish = orders.ShutDown(keep_workers=keep_workers)
         await self.desk.submit(self.desk.order(wish, author=author, origin="program"))
         return await self.wait()
@@ -225,9 +278,11 @@ class Supervisor:
             await asyncio.wait({self._main})
         return code
 
-    async def abandon(self) -> None:
-        """Let go at once, without any order: workers notice nothing."""
+    async def abandon(self, error: BaseException | None = None) -> None:
+        """Let go at once, without any order: workers notice nothing. The error is put on record."""
         if self._main is not None:
+            if isinstance(error, Exception):
+                self._life.blame(error)
             self._main.cancel()
             await asyncio.wait({self._main})
 
@@ -259,6 +314,15 @@ class Supervisor:
             log=world.log,
             promptly=world.attempts is not None,
         )
+        self._heart = Heart(
+            clock=world.clock,
+            life=self._life,
+            every=lambda: self.heartbeat_every,
+            snapshot=self.snapshot,
+            lag=world.lag,
+            tell=self.tell,
+            unwritable=lambda: self._ledger.trouble,
+        )
         self.desk = Desk(
             clock=world.clock,
             board=self._board,
@@ -266,6 +330,7 @@ class Supervisor:
             reconciler=self._reconciler,
             performer=self._performer,
             first_number=int(nonce[:6], 16),
+            companions=world.companions,
             errands=world.errands,
         )
 
@@ -279,7 +344,7 @@ class Supervisor:
                     group.create_task(self.desk.errands.run(), name="errands"),
                     group.create_task(self._pulse(), name="pulse"),
                     group.create_task(self.checks.run(), name="health"),
-                    group.create_task(self._beat(), name="heartbeat"),
+                    group.create_task(self._heart.run(), name="heartbeat"),
                 ]
                 await asyncio.shield(self._ended)
                 for loop in loops:
@@ -288,8 +353,7 @@ class Supervisor:
             # A loop of ours is broken: better to end, and be started again, than to go on lame.
             for error in group_of.exceptions:
                 self._world.log.write("CRITICAL", "supervisor.broken", repr(error))
-            fault = Fault(code="UPH_SUPERVISOR_BROKEN", message=repr(group_of.exceptions[0]))
-            self._board.change(last_error=fault)
+            self._life.blame(group_of.exceptions[0])
         finally:
             await self._let_go()
 
@@ -299,14 +363,21 @@ class Supervisor:
         for driver in self._world.drivers.values():
             driver.unsubscribe(self._report)
             await driver.close()
-        self._board.change(status=SupervisorStatus.TERMINATED)
-        await self.tell(supervisor_note("supervisor.stopped"))
+        await self._life.say_last_word(self._board, self.tell)
         if self._mending is not None:  # after the last word: that too may have found a full disk
             self._mending.cancel()
         self.desk.close()
         self._board.bus.close()
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(1)
+
+    async def _fail_to_start(self, error: Exception) -> None:
+        """Say of a start that came to nothing why; whoever called hears the error itself."""
+        fault = self._life.blame(error)
+        self._life.say("ERROR", "supervisor.failed", f"could not be started: {fault.message}")
+        await self._life.say_last_word(self._board, self.tell)
+        assert self._ended is not None
+        self._ended.set_result(1)
 
     async def _declare_first(self, recovered: Recovered) -> None:
         base, overrides = recovered.declaration, recovered.overrides
@@ -445,12 +516,6 @@ class Supervisor:
                     self._report(fact)
                 self._reconciler.wake(None)
 
-    async def _beat(self) -> None:
-        """Put our own life on record, at once and then regularly; paused or not (O-16, O-26)."""
-        while True:
-            await self.tell(supervisor_note("supervisor.heartbeat"))
-            await self._world.clock.sleep(self._config.current.settings.supervisor.heartbeat_every)
-
     def _mend_journal(self) -> None:
         """Try again until the journal can be written; told by the ledger, once at a time."""
         if self._mending is None or self._mending.done():
@@ -462,16 +527,3 @@ class Supervisor:
             await self._ledger.retry()
         self.desk.declare_owed()
         self._reconciler.wake(None)
-
-
-def _missing(memory: Memory) -> tuple[Event, ...]:
-    """Name the events that a power cut took, if the journal knows of any."""
-    lost = memory.meta.get("gap")
-    if not lost:
-        return ()
-    first, _, last = lost.partition("-")
-    try:
-        note = supervisor_note("gap", from_seq=int(first), to_seq=int(last))
-    except ValueError:
-        return ()  # a damaged row: what is missing is unknown, and no reason not to start
-    return (replace(note, severity="warning"),)

@@ -47,10 +47,10 @@ def news_of(order: Order, before: Declaration, after: Declaration) -> Iterator[N
     match wish:
         case orders.Declare():
             yield from _file_news(order, before, after)
-        case orders.PauseSupervisor():
-            yield supervisor_note("supervisor.paused", order.author)
-        case orders.ResumeSupervisor():
-            yield supervisor_note("supervisor.resumed", order.author)
+        case orders.PauseSupervisor() | orders.ResumeSupervisor():
+            if before.paused != after.paused:  # else nothing has happened that could be told
+                kind = "supervisor.paused" if after.paused else "supervisor.resumed"
+                yield supervisor_note(kind, order.author)
         case _:
             news = _NEWS.get(type(wish))
             for name in names_of(order, before, after) if news else ():

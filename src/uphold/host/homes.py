@@ -50,6 +50,11 @@ class Home:
         """Log files."""
         return self.path / "logs"
 
+    @property
+    def spool(self) -> Path:
+        """What the recorder says of itself, and rows that the shared database refused."""
+        return self.path / "spool"
+
     def slot_lock(self, slot: str) -> str:
         """Name the lock file of a slot; as text, since every start and end asks for it."""
         return f"{self._slots}/{slot}.lock"

@@ -83,7 +83,10 @@ class Helper:
         if what == "flags":
             return self._flags(top, given)
         if what == "names":
-            return names_in(top.folder(given["folder"]), given["most"])
+            try:
+                return names_in(top.folder(given["folder"]), given["most"])
+            except FileNotFoundError:
+                return []  # without an inbox nothing lies in it
         if what == "survey":
             return survey(top, self._paths)
         if what not in _SHELVED:

@@ -168,7 +168,12 @@ def validate_label(text: object) -> tuple[bool, str]:
 
 def in_order(flags: Iterable[Flag]) -> list[Flag]:
     """Sort flags as they are worked through: by class, by number, then by the file's time."""
-    return sorted(flags, key=lambda flag: (flag.rank, flag.modified, flag.file))
+    return sorted(flags, key=place_of)
+
+
+def place_of(flag: Flag) -> tuple[tuple[int, int], float, str]:
+    """Tell what decides when it is a flag's turn."""
+    return flag.rank, flag.modified, flag.file
 
 
 def named_worker(name: str, rules: Rules) -> str | None:

@@ -23,7 +23,7 @@ from uphold.host.processes.spawning import Program, spawn
 from uphold.inbox.helping import REQUESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 UNREACHABLE: Final = "UPH_SHARE_UNREACHABLE"
 _PROGRAM: Final = str(Path(__file__).with_name("helping.py"))
@@ -57,6 +57,10 @@ class Helper(asyncio.Protocol):
         if not self._end.done() and not self._process.alive():
             self._ended()
         return self._end.done()
+
+    def when_over(self, call: Callable[[], object]) -> None:
+        """Have something called as soon as its process has ended."""
+        self._end.add_done_callback(lambda _: call())
 
     def ask(self, request: Mapping[str, Any]) -> asyncio.Future[dict[str, Any]]:
         """Send a request; the answer comes in its own time, or the helper ends before."""

@@ -95,13 +95,11 @@ class Reach:
                     await helper.ended()
             except TimeoutError:
                 self._stuck.append(helper)
-            else:
-                self._children.discard(helper.pid)
         for left in self._stuck:
             left.abandon(_closed())
             left.let_go()
-            self._children.discard(left.pid)
         self._stuck.clear()
+        await asyncio.sleep(0)  # so that whoever waits for the ends of helpers has heard of them
 
     async def ask(self, what: str, **given: Any) -> Any:
         """Have something done on the share; HostFailure with a code if that is impossible."""
@@ -162,9 +160,11 @@ class Reach:
                     code=UNREACHABLE,
                     remedy="They are let go when its server answers; until then nobody asks it.",
                 )
-            self._helper = await start_helper(self._spec.share, self._settings())
-            self._children.add(self._helper.pid)
-            return self._helper
+            helper = await start_helper(self._spec.share, self._settings())
+            self._children.add(helper.pid)
+            helper.when_over(lambda: self._children.discard(helper.pid))
+            self._helper = helper
+            return helper
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -189,9 +189,6 @@ class Reach:
         )
 
     def _forget_ended(self) -> None:
-        for helper in self._stuck:
-            if helper.over():
-                self._children.discard(helper.pid)
         self._stuck = [helper for helper in self._stuck if not helper.over()]
 
     def _note(self, failure: HostFailure | None) -> None:

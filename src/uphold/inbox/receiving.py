@@ -1,264 +1,179 @@
-"""Taking flags from an inbox: each is claimed, carried out, answered and gone, or refused.
+"""One look into an inbox: which flags are ours now, which are refused, which are left alone.
 
-Who carries an order out is handed in. A flag is looked at without touching it first (it may be
-somebody else's), then claimed, and what the claimed file says is what counts. Whatever happens,
-there is a receipt.
+A flag is read where it lies to see whom it is for, and once more after it was claimed: what counts
+is what it says then. Doing what it asks, receipts and the memory of what was done before are the
+business of whoever receives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from uphold.errors import HostFailure
 from uphold.inbox.flags import (
     PATIENCE,
     UNREADABLE,
     Flag,
     Incomplete,
     NotOurs,
-    Reading,
     Rejected,
-    Rules,
-    in_order,
+    named_worker,
+    place_of,
     read_flag,
 )
-from uphold.inbox.receipts import receipt_content, receipt_name
-from uphold.inbox.shares import Content, Inbox, Odd, Share, claim_of
+from uphold.inbox.shares import Odd, claim_of
 
 if TYPE_CHECKING:
-    from uphold.inbox.shares import Entry
-    from uphold.ports.clocks import Clock
-    from uphold.ports.logs import Log
+    from collections.abc import Sequence
+
+    from uphold.core.events import Moment
+    from uphold.inbox.flags import Reading, Rules
+    from uphold.inbox.shares import Content, Entry, Inbox
+
+_MOST_WATCHED: Final = 1_000
+"""Unfinished files whose growth is remembered."""
+
+
+class Claimed(NamedTuple):
+    """A flag that is ours: nobody else will act on it."""
+
+    flag: Flag
+    claimed: str
+    """Its name in `processing/`."""
+
+
+class Refused(NamedTuple):
+    """A flag that is ours to refuse; it lies in `processing/` until that is done."""
+
+    rejected: Rejected
+    claimed: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What an order came to, for its receipt."""
+class Poll:
+    """What one look has found."""
 
-    success: bool
-    error: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    job_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
-    """One flag that was dealt with: for the heartbeat, the log and the exit code of a pass."""
-
-    handler: str | None
-    label: str | None
-    task_id: str | None
-    worker_id: str | None
-    success: bool
-    error: str | None = None
-
-    def shown(self) -> dict[str, Any]:
-        """Give it as a heartbeat shows it."""
-        return {
-            "handler": self.handler,
-            "label": self.label,
-            "task_id": self.task_id,
-            "success": self.success,
-            "error": self.error,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dealings:
-    """What a receiver needs from whoever runs the supervisor."""
-
-    rules: Callable[[], Rules]
-    carry: Callable[[Flag], Awaitable[Answer]]
-    """Carries an order out; never raises."""
-    known: Callable[[str], Awaitable[Answer | None]]
-    """Finds what a task came to that was taken before; its `details` say so."""
-    tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]]
-    """Puts an event on record: its type, the task it is about, and more."""
+    claimed: tuple[Claimed, ...] = ()
+    """In the order in which they are worked through."""
+    refused: tuple[Refused, ...] = ()
+    unfinished: int = 0
+    """Files that are perhaps being written."""
+    others: int = 0
+    """Flags for somebody else."""
+    more: bool = False
+    missing: bool = False
+    """There is no inbox."""
+    failure: HostFailure | None = None
+    """The first thing that could not be done."""
 
 
 class Receiver:
-    """Works through one inbox."""
+    """Looks into one inbox again and again."""
 
-    def __init__(  # noqa: PLR0913 - its collaborators, by name
-        self,
-        *,
-        inbox: Inbox,
-        share: Share,
-        owner: str,
-        supervisor_id: str,
-        dealings: Dealings,
-        clock: Clock,
-        log: Log,
-    ) -> None:
+    def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
-        self._share = share
-        self._owner = owner
-        self._supervisor_id = supervisor_id
-        self._dealings = dealings
-        self._clock = clock
-        self._log = log
-        self._owes = True
-        """Something may lie in `processing/` that has no receipt yet."""
+        self._watched: dict[str, tuple[float, int, float]] = {}
+        """Of unfinished files: time and size, and the instant since when they are so."""
 
-    async def poll(self) -> list[Deed]:
-        """Deal with the flags that are there now; HostFailure if the share cannot be reached."""
+    async def poll(self, rules: Rules, now: Moment) -> Poll:
+        """Claim what is ours; HostFailure if the share cannot be reached.
+
+        If that happens in the middle, what was claimed before is given nevertheless; what may
+        have been claimed without our knowing is found by `interrupted`, once the share is back.
+        """
         listing = await self._inbox.flags()
-        if listing.missing:
-            return []
-        owes, self._owes = self._owes, True
-        deeds = await self._recover() if owes else []
-        deeds += await self._work_through(listing.entries)
-        self._owes = False
-        return deeds
+        found = await asyncio.gather(*(self._tried(each, rules, now) for each in listing.entries))
+        if not listing.more:
+            names = {each.name for each in listing.entries}
+            self._watched = {key: seen for key, seen in self._watched.items() if key in names}
+        return _poll(found, more=listing.more, missing=listing.missing)
 
-    async def _work_through(self, entries: Sequence[Entry]) -> list[Deed]:
-        flags: list[Flag] = []
-        deeds: list[Deed] = []
-        for entry in entries:
-            reading = await self._look(entry)
-            if isinstance(reading, Flag):
-                flags.append(reading)
-            elif isinstance(reading, Rejected):
-                deeds.append(await self._refuse(reading))
-        for flag in in_order(flags):
-            deed = await self._take(flag)
-            if deed is not None:
-                deeds.append(deed)
-        return deeds
-
-    async def _recover(self) -> list[Deed]:
-        """Finish or fail what was claimed and never answered, by us or by the one before us."""
-        deeds: list[Deed] = []
+    async def interrupted(self, owner: str, rules: Rules, now: Moment) -> Poll:
+        """Read again what this owner claimed and did not finish."""
+        found: list[_Outcome] = []
         for entry in await self._inbox.names("processing"):
             claim = claim_of(entry.name)
-            if claim is None or claim[0] != self._owner:
+            if claim is None or claim[0] != owner:
                 continue
-            found = await self._inbox.reread(entry.name)
-            if found is None:
-                continue
-            reading = self._read(claim[1], found)
-            if isinstance(reading, NotOurs):
-                await self._inbox.give_back(entry.name, claim[1])
-            elif isinstance(reading, Flag):
-                deeds.append(await self._carry_out(reading, entry.name))
-            else:
-                deeds.append(await self._refuse(_final(reading), claimed=entry.name))
-        return deeds
+            content = await self._inbox.reread(entry.name)
+            if content is not None:
+                reading = _reading(claim[1], content, rules, now.wall)
+                found.append(_settled(reading, entry.name))
+        return _poll(found)
 
-    async def _look(self, entry: Entry) -> Reading | None:
-        """Read a flag without touching it; None if it is gone, or may still be written."""
-        found = await self._inbox.peek(entry.name)
-        if found is None:
+    async def _tried(self, entry: Entry, rules: Rules, now: Moment) -> _Outcome:
+        try:
+            return await self._take(entry, rules, now)
+        except HostFailure as cause:
+            return cause
+
+    async def _take(self, entry: Entry, rules: Rules, now: Moment) -> _Outcome:
+        name = entry.name
+        peeked = await self._inbox.peek(name)
+        if peeked is None:
             return None
-        reading = self._read(entry.name, found)
-        if isinstance(reading, Incomplete):
-            age = self._clock.now().wall - found.modified
-            return reading.given_up() if age >= PATIENCE else None
-        return None if isinstance(reading, NotOurs) else reading
-
-    def _read(self, name: str, found: Content | Odd) -> Reading:
-        if isinstance(found, Odd):
-            return Rejected(file=name, reason=f"it is {found.what}.", code=UNREADABLE)
-        return read_flag(
-            name,
-            found.raw,
-            rules=self._dealings.rules(),
-            now=self._clock.now().wall,
-            modified=found.modified,
-        )
-
-    async def _take(self, seen: Flag) -> Deed | None:
-        """Claim a flag and do what the claimed file says, which is what counts."""
-        found = await self._inbox.claim(seen.file)
-        if found is None:
-            return None  # somebody else was faster, or it was taken back
-        reading = self._read(seen.file, found)
-        if isinstance(reading, NotOurs | Incomplete):
-            await self._inbox.give_back(found.claimed, seen.file)
+        first = _reading(name, peeked, rules, now.wall)
+        if isinstance(first, NotOurs):
+            return first
+        if isinstance(first, Incomplete) and self._is_young(entry, now):
+            return first
+        content = await self._inbox.claim(name)
+        if content is None:
             return None
-        if isinstance(reading, Rejected):
-            return await self._refuse(reading, claimed=found.claimed)
-        return await self._carry_out(reading, found.claimed)
+        second = _reading(name, content, rules, now.wall)
+        if isinstance(second, NotOurs) and await self._inbox.give_back(content.claimed, name):
+            return second
+        return _settled(second, content.claimed)
 
-    async def _carry_out(self, flag: Flag, claimed: str) -> Deed:
-        answer = await self._dealings.known(flag.task_id)
-        if answer is None:
-            self._say(flag, "INFO", "flag.claimed", f"{flag.handler}: begun ({flag.file})")
-            await self._dealings.tell("flag.claimed", flag.task_id, _about(flag))
-            answer = await self._dealings.carry(flag)
-        level = "INFO" if answer.success else "ERROR"
-        outcome = "done" if answer.success else f"failed: {answer.error}"
-        self._say(flag, level, "flag.done", f"{flag.handler}: {outcome}")
-        await self._answer(flag, answer)
-        await self._inbox.finish(claimed)
-        return Deed(
-            handler=flag.handler,
-            label=flag.label,
-            task_id=flag.task_id,
-            worker_id=flag.worker_id,
-            success=answer.success,
-            error=answer.error,
-        )
-
-    async def _refuse(self, rejected: Rejected, *, claimed: str = "") -> Deed:
-        now = self._clock.now().wall
-        self._log.write(
-            "WARNING",
-            "flag.rejected",
-            f"the flag {rejected.file} is refused: {rejected.reason}",
-            worker=rejected.worker_id,
-            task_id=rejected.task_id,
-            label=rejected.label,
-        )
-        details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
-        await self._dealings.tell("flag.rejected", rejected.task_id or rejected.file, details)
-        place = await self._inbox.reject(rejected.file, rejected.reason, now=now, claimed=claimed)
-        answer = Answer(success=False, error=rejected.reason, details={**details, "moved": place})
-        await self._answer(rejected, answer)
-        return Deed(
-            handler=rejected.handler,
-            label=rejected.label,
-            task_id=rejected.task_id,
-            worker_id=rejected.worker_id,
-            success=False,
-            error=rejected.reason,
-        )
-
-    async def _answer(self, flag: Flag | Rejected, answer: Answer) -> None:
-        """Leave the receipt; one that cannot be left keeps its flag in `processing/`."""
-        now = self._clock.now().wall
-        name = receipt_name(flag.handler, flag.task_id, now, token=flag.file[-20:-5])
-        content = receipt_content(
-            wall=now,
-            supervisor_id=self._supervisor_id,
-            worker_id=flag.worker_id,
-            task_id=flag.task_id,
-            job_id=answer.job_id,
-            handler=flag.handler,
-            label=flag.label,
-            success=answer.success,
-            error=answer.error,
-            details=answer.details,
-            log_path=self._share.path("logs", "supervisor.log"),
-        )
-        await self._share.put("outbox", name, content)
-
-    def _say(self, flag: Flag, level: str, event: str, text: str) -> None:
-        self._log.write(
-            level, event, text, worker=flag.worker_id, task_id=flag.task_id, label=flag.label
-        )
+    def _is_young(self, entry: Entry, now: Moment) -> bool:
+        """Tell whether an unfinished file may still be written to."""
+        if now.wall - entry.modified >= PATIENCE:
+            return False
+        known = self._watched.get(entry.name)
+        if known is None or known[:2] != (entry.modified, entry.size):
+            if len(self._watched) < _MOST_WATCHED:
+                self._watched[entry.name] = (entry.modified, entry.size, now.mono)
+            return True
+        # The clock of the share may be wrong; that nothing happens for 30 s is seen without it.
+        return now.mono - known[2] < PATIENCE
 
 
-def _about(flag: Flag) -> dict[str, Any]:
-    return {
-        "handler": flag.handler,
-        "worker": flag.worker_id,
-        "label": flag.label,
-        "file": flag.file,
-        "sender": flag.sender,
-    }
+_Outcome = Claimed | Refused | Incomplete | NotOurs | HostFailure | None
 
 
-def _final(reading: Rejected | Incomplete) -> Rejected:
-    return reading if isinstance(reading, Rejected) else reading.given_up()
+def _reading(name: str, content: Content | Odd, rules: Rules, now: float) -> Reading:
+    if isinstance(content, Odd):
+        worker = named_worker(name, rules)
+        if worker is not None and worker not in rules.workers:
+            return NotOurs(file=name, worker_id=worker)
+        return Rejected(file=name, reason=f"the file is {content.what}.", code=UNREADABLE)
+    return read_flag(name, content.raw, rules=rules, now=now, modified=content.modified)
+
+
+def _settled(reading: Reading, claimed: str) -> Claimed | Refused:
+    """Decide about a flag that is ours: there is no more waiting, and nobody else's turn."""
+    match reading:
+        case Flag():
+            return Claimed(reading, claimed)
+        case Rejected():
+            return Refused(reading, claimed)
+        case Incomplete():
+            return Refused(reading.given_up(), claimed)
+        case NotOurs():
+            text = f"it was changed after it was claimed, and is for '{reading.worker_id}' now."
+            return Refused(Rejected(file=reading.file, reason=text, code=UNREADABLE), claimed)
+
+
+def _poll(found: Sequence[_Outcome], *, more: bool = False, missing: bool = False) -> Poll:
+    claimed = [each for each in found if isinstance(each, Claimed)]
+    return Poll(
+        claimed=tuple(sorted(claimed, key=lambda each: place_of(each.flag))),
+        refused=tuple(each for each in found if isinstance(each, Refused)),
+        unfinished=sum(isinstance(each, Incomplete) for each in found),
+        others=sum(isinstance(each, NotOurs) for each in found),
+        more=more,
+        missing=missing,
+        failure=next((each for each in found if isinstance(each, HostFailure)), None),
+    )

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Final
 from uphold.errors import Malformed, StoreUnavailable
 from uphold.journal.audit import Link, chained
 from uphold.journal.connecting import BUSY_SECONDS, connect_writing
-from uphold.journal.pruning import Keep, prune
-from uphold.journal.queries import EVENTS
+from uphold.journal.pruning import Keep, Stock, count_events, give_back, prune
+from uphold.journal.queries import EVENTS, UNRESTRICTED
 from uphold.journal.reading import event_shape
 from uphold.journal.reserving import Reserve
 from uphold.journal.rows import INSERT_EVENT, UPSERT_JOB, UPSERT_SLOT, UPSERT_WORKER, Rows
+from uphold.journal.spooling import EVERYTHING, copied_of
 from uphold.journal.standing import prepare, resume
 from uphold.journal.tables import (
     AUDIT_COUNT,
     AUDIT_HEAD,
     CLEAN,
+    DURABLE_AUDIT,
+    DURABLE_REV,
     DURABLE_SEQ,
     GAP,
     SET_META,
@@ -34,6 +37,12 @@ if TYPE_CHECKING:
 _STAYS_USABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY})
 """Errors after which the connection is as good as before."""
 _ROWS_TO_CHECKPOINT: Final = 4_000
+_MARK_DURABLE: Final = (
+    "INSERT INTO meta_t (key, value) VALUES"
+    " (?, (SELECT coalesce(max(rev), 0) FROM jobs_t)),"
+    " (?, (SELECT coalesce(max(rowid), 0) FROM audit_log_t))"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 _NEEDS_ROOM: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 """What a full disk says to a writer, or to the one who opens the journal's companion files."""
 
@@ -53,6 +62,14 @@ class Committer:
         self._waits_for_disk: bool | None = None
         self._reserve = Reserve(path)
         self._since_checkpoint = 0
+        self._since_prune = 0
+        self._events: int | None = None
+        """How many there are, once they were counted."""
+
+    def prune_due(self, keep: Keep) -> bool:
+        """Tell whether so much was written that something else may have to go."""
+        # Half of what may go at once: what is removed keeps ahead of what is written.
+        return self._since_prune >= max(1, keep.at_once // 2)
 
     @property
     def checkpoint_due(self) -> bool:
@@ -90,12 +107,18 @@ class Committer:
                 last_seq = max(last_seq, rows.last_seq)
             marks = _marks(link if link != self._link else None, last_seq if durable else None)
             connection.executemany(SET_META, marks)
+            if durable:
+                connection.execute(_MARK_DURABLE, (DURABLE_REV, DURABLE_AUDIT))
             connection.execute("COMMIT")
         except BaseException as cause:
             self._undo(connection, cause)
             raise
         self._link, self._last_seq = link, last_seq
-        self._since_checkpoint += sum(map(_size, group))
+        if self._events is not None:
+            self._events += sum(len(rows.events) for rows in group)
+        written = sum(map(_size, group))
+        self._since_checkpoint += written
+        self._since_prune += written
 
     def checkpoint(self) -> None:
         """Move what the log holds into the file itself. Waits for the disk."""
@@ -103,29 +126,47 @@ class Committer:
         with suppress(sqlite3.Error):  # it is tried again when the log has grown further
             self._open().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
-    def prune(self, now: float, keep: Keep) -> int:
-        """Remove some of what is old; tells how many rows went."""
+    def prune(self, now: float | None, keep: Keep) -> int:
+        """Remove some of what is old; tells how much was done, 0 when nothing is left.
+
+        Without `now` only what is too much goes, whatever its age.
+        """
+        self._since_prune = 0
+        copied = EVERYTHING if keep.spool is None else copied_of(self._path)
         connection = self._open()
+        self._wait_for_disk(connection, False)  # what a power cut brings back goes again
         try:
             connection.execute("BEGIN IMMEDIATE")
-            removed, link = prune(connection, now, keep, self._link)
+            total = count_events(connection) if self._events is None else self._events
+            removed, stock = prune(connection, now, keep, Stock(self._link, total), copied)
             connection.execute("COMMIT")
         except BaseException as cause:
             self._undo(connection, cause)
             raise
-        self._link = link
-        return removed
+        self._link, self._events = stock
+        self._since_checkpoint += removed
+        return removed or self._shorten(connection, keep)
+
+    def prune_surplus(self, keep: Keep) -> None:
+        """Remove what is too much, as fast as it comes; what cannot go now goes later."""
+        may_go = 2 * self._since_prune
+        with suppress(sqlite3.Error, OSError, StoreUnavailable):
+            while may_go > 0:
+                removed = self.prune(None, keep)
+                may_go = may_go - removed if removed >= keep.at_once else 0
+
+    def _shorten(self, connection: sqlite3.Connection, keep: Keep) -> int:
+        try:
+            pages = give_back(connection, keep)
+        except BaseException as cause:
+            self._undo(connection, cause)
+            raise
+        self._since_checkpoint += pages
+        return pages
 
     def events(self, after: int, limit: int, worker: str | None) -> list[dict[str, object]]:
         """Read recorded events, oldest first."""
-        values = {
-            "after_seq": after,
-            "since": None,
-            "until": None,
-            "types": None,
-            "worker": worker,
-            "limit": limit,
-        }
+        values = UNRESTRICTED | {"after_seq": after, "worker": worker, "limit": limit}
         rows = self._open().execute(EVENTS[worker is not None, False], values)
         return [event_shape(row) for row in rows]
 
@@ -170,6 +211,7 @@ class Committer:
             connection.close()
             raise
         self.owner, self._link = standing.owner, standing.link
+        self._events = None
         self._last_seq = standing.last_seq
         self._inode = _inode(self._path)
         self._connection = connection
@@ -208,6 +250,7 @@ class Committer:
         if rows.events:
             done = connection.executemany(INSERT_EVENT, rows.events)
             if done.rowcount != len(rows.events):
+                self._events = None
                 _refuse_other_events(connection, rows)
         if rows.slots:
             connection.executemany(UPSERT_SLOT, rows.slots)

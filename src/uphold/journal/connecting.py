@@ -25,6 +25,8 @@ __all__ = [
 
 BUSY_SECONDS: Final = 2.0
 _LARGEST_LEFT_OVER_WAL: Final = 16 * 1024 * 1024
+_CACHE_KIB: Final = 256
+"""Pages the writer keeps: it appends, and what it reads again the kernel has."""
 
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _AGAIN: Final = "uphold tries again by itself; workers are not affected."
@@ -64,10 +66,14 @@ def connect_writing(path: Path) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
+        if path.stat().st_size == 0:
+            # So that it can be shortened. A file with content would have to be written anew.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LEFT_OVER_WAL}").fetchone()
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # done aside: it waits for the disk
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     except BaseException:
         connection.close()
         raise

@@ -13,7 +13,14 @@ from typing import Final, NamedTuple
 
 from uphold.core.times import utc_text
 from uphold.errors import StoreUnavailable
-from uphold.journal.tables import APPLICATION_ID, EXTRAS, MIGRATIONS_TABLE, TABLES
+from uphold.journal.tables import (
+    APPLICATION_ID,
+    EXTRAS,
+    MIGRATIONS_TABLE,
+    SECOND_COLUMNS,
+    SECOND_EXTRAS,
+    TABLES,
+)
 
 
 class Migration(NamedTuple):
@@ -84,6 +91,17 @@ def _first(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _second(connection: sqlite3.Connection) -> None:
+    """Have changes of jobs numbered, and number those of the past in their order."""
+    for table, columns in SECOND_COLUMNS.items():
+        extend(connection, table, columns)
+    past = connection.execute("SELECT rowid FROM jobs_t ORDER BY updated_at, rowid").fetchall()
+    numbered = [(number, rowid) for number, (rowid,) in enumerate(past, start=1)]
+    connection.executemany("UPDATE jobs_t SET rev = ? WHERE rowid = ?", numbered)
+    for statement in SECOND_EXTRAS:
+        connection.execute(statement)
+
+
 def extend(connection: sqlite3.Connection, table: str, columns: dict[str, str]) -> None:
     """Add the columns a table does not have yet."""
     there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
@@ -94,4 +112,7 @@ def extend(connection: sqlite3.Connection, table: str, columns: dict[str, str]) 
             )
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (Migration(1, "tables of the core", False, _first),)
+MIGRATIONS: Final[tuple[Migration, ...]] = (
+    Migration(1, "tables of the core", False, _first),
+    Migration(2, "changes of jobs are numbered", True, _second),
+)

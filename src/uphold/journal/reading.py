@@ -14,7 +14,16 @@ from uphold.core.names import worker_of
 from uphold.core.times import utc_text
 from uphold.errors import StoreUnavailable
 from uphold.journal.connecting import connect_reading, reads_still, unavailable
-from uphold.journal.queries import AUDIT, AUDIT_CHAIN, EVENTS, JOBS, META, OVERRIDES, SLOTS
+from uphold.journal.queries import (
+    AUDIT,
+    AUDIT_CHAIN,
+    EVENTS,
+    JOBS,
+    META,
+    OVERRIDES,
+    SLOTS,
+    UNRESTRICTED,
+)
 from uphold.journal.tables import OWN_KEYS, TABLES
 
 if TYPE_CHECKING:
@@ -53,53 +62,75 @@ class JournalReader:
         until: float | None = None,
         worker: str | None = None,
         types: Sequence[str] | None = None,
+        severities: Sequence[str] | None = None,
+        cause: str | None = None,
         limit: int = 100,
         newest_first: bool = False,
     ) -> list[Shape]:
-        """Find recorded events as envelopes. Times are seconds of wall time."""
-        values = {
+        """Find recorded events as envelopes. Times are seconds of wall time, types patterns."""
+        values = UNRESTRICTED | {
             "after_seq": after_seq,
             "since": _text(since),
             "until": _text(until),
             "worker": worker,
-            "types": None if types is None else json.dumps(list(types)),
+            "types": _listed(types),
+            "severities": _listed(severities),
+            "cause": cause,
             "limit": limit,
         }
         question = EVENTS[worker is not None, newest_first]
         return [event_shape(row) for row in self._rows(question, values)]
 
-    def audit(
+    def audit(  # noqa: PLR0913 - a search form
         self,
         *,
         since: float | None = None,
         until: float | None = None,
-        target: str | None = None,
+        targets: Sequence[str] | None = None,
+        actor: str | None = None,
+        actions: Sequence[str] | None = None,
+        label: str | None = None,
+        cause: str | None = None,
         limit: int = 100,
         newest_first: bool = False,
     ) -> list[Shape]:
-        """Find lines of the audit."""
-        values = {
+        """Find lines of the audit. `cause` is an order: it, its refusal and its outcome."""
+        values = UNRESTRICTED | {
             "since": _text(since),
             "until": _text(until),
-            "target": target,
+            "targets": _listed(targets),
+            "actor": actor,
+            "actions": _listed(actions),
+            "label": label,
+            "cause": cause,
             "limit": limit,
         }
         return [_audit_shape(row) for row in self._rows(AUDIT[newest_first], values)]
 
-    def jobs(
+    def jobs(  # noqa: PLR0913 - a search form
         self,
         *,
         since: float | None = None,
         until: float | None = None,
         states: Sequence[str] | None = None,
+        targets: Sequence[str] | None = None,
+        actions: Sequence[str] | None = None,
+        label: str | None = None,
+        cause: str | None = None,
+        task_id: str | None = None,
         limit: int = 100,
         newest_first: bool = False,
     ) -> list[Shape]:
-        """Find jobs, by the time they were created."""
-        values = {
+        """Find jobs, by the time they were created. `cause` is the order, which is the job."""
+        values = UNRESTRICTED | {
             "since": _text(since),
             "until": _text(until),
-            "states": None if states is None else json.dumps(list(states)),
+            "states": _listed(states),
+            "targets": _listed(targets),
+            "actions": _listed(actions),
+            "label": label,
+            "cause": cause,
+            "task_id": task_id,
             "limit": limit,
         }
         return [dict(row) for row in self._rows(JOBS[newest_first], values)]
@@ -158,9 +189,12 @@ class JournalReader:
         connection = self._connected()
         connection.execute("BEGIN")
         try:
-            return [connection.execute(*question).fetchall() for question in questions]
+            return [self._fetched(connection.execute(*question)) for question in questions]
         finally:
             connection.rollback()
+
+    def _fetched(self, found: sqlite3.Cursor) -> list[sqlite3.Row]:
+        return found.fetchall()
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -234,6 +268,10 @@ def _parsed(text: str | None) -> Any:
 def _table(value: object) -> dict[str, Any]:
     """Take a table from a row; whoever damaged it may have put anything there."""
     return value if isinstance(value, dict) else {}
+
+
+def _listed(words: Sequence[str] | None) -> str | None:
+    return None if words is None else json.dumps(list(words))
 
 
 def _text(wall: float | None) -> str | None:

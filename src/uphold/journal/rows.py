@@ -59,6 +59,7 @@ _STATUS_AFTER: Final = {
     "supervisor.resumed": "active",
     "supervisor.paused": "paused",
     "supervisor.stopped": "terminated",
+    "supervisor.failed": "failed",
 }
 
 
@@ -198,9 +199,11 @@ def pulses(events: Sequence[Recorded]) -> list[Pulse]:
         event = recorded.event
         if isinstance(event, Note) and event.type.startswith("supervisor."):
             beat = event.type == "supervisor.heartbeat"
-            status = _STATUS_AFTER.get(event.type)
+            held = event.payload.get("paused")  # a paused one that starts again is paused still
+            status = "paused" if held else _STATUS_AFTER.get(event.type)
             if beat or status:
-                metrics = encode(dict(event.payload)).decode() if beat else None
+                tells = beat or event.type == "supervisor.failed"  # and then: why
+                metrics = encode(dict(event.payload)).decode() if tells else None
                 found.append(Pulse(status, utc_text(recorded.at), beat, metrics))
     return found
 

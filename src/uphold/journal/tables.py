@@ -117,6 +117,25 @@ EXTRAS: Final = (
        BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END""",
 )
 
+SECOND_COLUMNS: Final[dict[str, dict[str, str]]] = {
+    # Rises with every change of any job: who copies jobs elsewhere goes on after the last one.
+    "jobs_t": {"rev": "INTEGER"},
+}
+"""What the second migration adds."""
+
+_NEXT_REV: Final = """
+UPDATE jobs_t SET rev = (SELECT coalesce(max(rev), 0) + 1 FROM jobs_t) WHERE rowid = NEW.rowid
+"""
+
+SECOND_EXTRAS: Final = (
+    "CREATE INDEX IF NOT EXISTS jobs_by_rev ON jobs_t (rev)",
+    # By the file itself, so that an older uphold that works beside it numbers its changes too.
+    f"CREATE TRIGGER IF NOT EXISTS jobs_begin AFTER INSERT ON jobs_t BEGIN {_NEXT_REV}; END",
+    f"""CREATE TRIGGER IF NOT EXISTS jobs_change AFTER UPDATE OF task_id, job_type, target_ref,
+        label, state, attempts, claimed_by_worker, created_at, updated_at, started_at,
+        finished_at, last_error, log_path, result_path ON jobs_t BEGIN {_NEXT_REV}; END""",
+)
+
 OWN_KEYS: Final = "journal."
 """Prefix of the keys in meta_t that belong to the journal and not to the supervisor."""
 
@@ -126,12 +145,18 @@ SEQ_FLOOR: Final = "journal.seq_floor"
 GAP: Final = "journal.gap"
 DURABLE_SEQ: Final = "journal.durable_seq"
 """Events up to here are on the disk itself; only these may be copied elsewhere."""
+DURABLE_REV: Final = "journal.durable_rev"
+"""The same for changes of jobs."""
+DURABLE_AUDIT: Final = "journal.durable_audit"
+"""The same for lines of the audit, by position."""
 SUPERVISOR: Final = "journal.supervisor_id"
 AUDIT_HEAD: Final = "journal.audit_head"
 AUDIT_COUNT: Final = "journal.audit_count"
 AUDIT_BASE: Final = "journal.audit_base"
 """Hash of the last audit row that was pruned: where the chain that is left begins."""
 PRUNING_AUDIT: Final = "journal.pruning_audit"
+SPOOL_LOST: Final = "journal.spool_lost"
+"""How many events had to go before they were copied to the shared database."""
 
 SET_META: Final = (
     "INSERT INTO meta_t (key, value) VALUES (?, ?)"

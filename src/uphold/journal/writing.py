@@ -89,7 +89,8 @@ class SqliteJournal:
         self.fresh = not self.path.exists()
         """True when there was no journal: what else is known must be gathered elsewhere."""
         self._boot_id = boot_id
-        self._keep = keep or Keep()
+        self._keep = keep
+        """None: whoever opened it is no supervisor, and nothing is forgotten unasked."""
         self._committer = Committer(self.path, owner=owner, boot_id=boot_id, now=now)
         self._requests: SimpleQueue[_Request] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -97,6 +98,7 @@ class SqliteJournal:
         """Never set: waiting for it passes time on the thread."""
         self._asked = 0
         """Requests the thread has not answered; while there are any, the connection is its own."""
+        self._pruning = False
         self._closed = False
 
     @property
@@ -113,6 +115,10 @@ class SqliteJournal:
         except (sqlite3.OperationalError, OSError):
             return
 
+    def settle(self, keep: Keep) -> None:
+        """Keep so much of the past from now on."""
+        self._keep = keep
+
     def recall(self) -> Memory:
         """Read what the last supervisor knew. Called once, before anything runs."""
         return recall(self.path, self._boot_id)
@@ -127,6 +133,9 @@ class SqliteJournal:
             await self._ask(batch=batch)
         if self._committer.checkpoint_due and not self._closed:
             self._ask(work=self._committer.checkpoint)
+        keep = self._keep
+        if keep and self._committer.prune_due(keep) and not self._closed and not self._pruning:
+            self._prune_surplus(keep)
 
     async def events(
         self, *, after: int = 0, limit: int = 100, worker: str | None = None
@@ -140,8 +149,19 @@ class SqliteJournal:
 
     async def prune(self, now: float) -> int:
         """Remove some of what is too old, between two transactions; 0 when nothing is left."""
-        removed: int = await self._ask(work=lambda: self._committer.prune(now, self._keep))
+        removed: int = await self._ask(
+            work=lambda: self._committer.prune(now, self._keep or Keep())
+        )
         return removed
+
+    def _prune_surplus(self, keep: Keep) -> None:
+        """Have the thread remove what is too much; one such request waits at most."""
+        self._pruning = True
+        answer = self._ask(work=lambda: self._committer.prune_surplus(keep))
+        answer.add_done_callback(self._pruned)
+
+    def _pruned(self, _: asyncio.Future[Any]) -> None:
+        self._pruning = False
 
     async def close(self) -> None:
         """Write what is queued, note that nothing is missing, and let go of the file."""

@@ -129,6 +129,7 @@ class Stage:
                 new_nonce=lambda: f"{next(self._nonces):032x}",
                 log=self._log,
                 boot_id="boot-1",
+                supervisor_id="stage-1",
                 prober=self.prober,
                 errands=self._errands,
                 attempts=self.attempts,

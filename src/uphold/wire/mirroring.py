@@ -21,23 +21,47 @@ def render_quickly(state: Mapping[str, object], order: tuple[str, ...]) -> bytes
     """Write a state as JSON, these keys first; None if it holds what must be written as escapes."""
     ordered = {key: state.get(key) for key in order}
     ordered |= {key: state[key] for key in sorted(state) if key not in ordered}
-    ordered["workers"] = ordered["workers"] or {}
     try:
-        canonical = _SORTED.encode(ordered)
-    except UnicodeEncodeError:
+        written = {key: _written(key, value) for key, value in ordered.items()}
+    except (UnicodeEncodeError, _NeedsEscapes):
         return None
-    if not canonical.isascii() or _DELETE in canonical:
-        return None
-    lines = [b'"%s": %s' % (key.encode(), _field(key, value)) for key, value in ordered.items()]
-    lines.append(b'"checksum": "%s"' % sha256(canonical).hexdigest().encode())
-    return b"{\n  " + b",\n  ".join(lines) + b"\n}\n"
+    canonical = sha256(b"{")
+    for number, key in enumerate(sorted(written)):
+        canonical.update(b'%s"%s":' % (b"," if number else b"", key.encode()))
+        canonical.update(written[key][1])
+    canonical.update(b"}")
+    content = bytearray(b"{\n  ")
+    for key, (shown, _) in written.items():
+        content += b'"%s": ' % key.encode()
+        content += shown
+        content += b",\n  "
+    content += b'"checksum": "%s"\n}\n' % canonical.hexdigest().encode()
+    return bytes(content)
 
 
-def _field(key: str, value: object) -> bytes:
-    if key != "workers" or not value:
-        return _PLAIN.encode(value)
+class _NeedsEscapes(Exception):  # noqa: N818 - a state of affairs, not an "error" by name
+    """There is a character that is written differently by the standard library."""
+
+
+def _written(key: str, value: object) -> tuple[bytes | bytearray, bytes | bytearray]:
+    """Write a field as it is shown, and as it counts for the checksum."""
+    if key != "workers":
+        return _PLAIN.encode(value), _plain_enough(_SORTED.encode(value))
+    if not value:
+        return b"{}", b"{}"
     assert isinstance(value, Mapping)
-    lines = [
-        b"    %s: %s" % (_PLAIN.encode(name), _PLAIN.encode(value[name])) for name in sorted(value)
-    ]
-    return b"{\n" + b",\n".join(lines) + b"\n  }"
+    # One view after the other: all of them at once, even as bytes, would take a MiB.
+    shown, counted = bytearray(b"{\n"), bytearray(b"{")
+    for number, name in enumerate(sorted(value)):
+        view, named = value[name], _PLAIN.encode(name)
+        shown += b"%s    %s: %s" % (b",\n" if number else b"", named, _PLAIN.encode(view))
+        counted += b"%s%s:%s" % (b"," if number else b"", named, _SORTED.encode(view))
+    shown += b"\n  }"
+    counted += b"}"
+    return shown, _plain_enough(counted)
+
+
+def _plain_enough(canonical: bytes | bytearray) -> bytes | bytearray:
+    if not canonical.isascii() or _DELETE in canonical:
+        raise _NeedsEscapes
+    return canonical

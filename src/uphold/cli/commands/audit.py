@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uphold.cli.history import (
     declare_history_options,
+    declare_label_option,
     details,
-    fields,
-    limit_of,
+    flat,
+    refuse_silent,
     tell_history,
+    words,
 )
 from uphold.cli.places import locate
 from uphold.cli.records import journal_of
-from uphold.cli.seeing import refuse_unknown
 from uphold.cli.speaking import print_document, say
 from uphold.core.names import worker_of
-from uphold.errors import EXIT_DONE, StoreUnavailable, UpholdError
+from uphold.errors import EXIT_DONE, UpholdError
 
 if TYPE_CHECKING:
     import argparse
 
+    from uphold.cli.history import Cells
     from uphold.cli.places import Place
     from uphold.journal.reading import JournalReader
+
+_EXAMPLES: Final = """examples:
+  uphold audit --since 1d                    who ordered what since yesterday
+  uphold audit api --action restart          who restarted this worker, and how it went
+  uphold audit --actor 'ada@*' --label 'v2*' one person's orders under some labels
+  uphold audit --action '*.refused'          what was refused
+  uphold audit verify                        prove that nothing was altered
+"""
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what may follow the verb."""
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "names",
         metavar="NAME",
         nargs="*",
         help="only orders about these workers; the one word `verify` checks the chain instead",
     )
+    parser.add_argument("--actor", metavar="WHO", help="only orders of WHO; * and ? match")
+    parser.add_argument(
+        "--action",
+        type=words,
+        action="append",
+        metavar="VERB",
+        help="only these, with their outcomes; * and ? match",
+    )
+    declare_label_option(parser)
     declare_history_options(parser)
 
 
@@ -41,21 +61,21 @@ def run(args: argparse.Namespace) -> int:
     place = locate(args)
     if args.names == ["verify"]:
         return _verify(place, args)
-    _refuse_unknown(place, args)
+    refuse_silent(place, args.names, lambda journal, name: journal.audit(targets=[name], limit=1))
     return tell_history(
         place,
         args,
         what="audit records",
-        read=lambda journal: _recorded(journal, args),
-        line=audit_line,
+        read=lambda journal, limit: _recorded(journal, args, limit),
+        cells=audit_cells,
     )
 
 
-def audit_line(record: dict[str, Any]) -> str:
+def audit_cells(record: dict[str, Any]) -> Cells:
     """Write an audit record for people."""
     target = record.get("target_id") or record.get("target_type")
     label = record.get("label")
-    return fields(
+    return (
         (record.get("created_at"), 24),
         (record.get("actor"), 16),
         (record.get("action"), 12),
@@ -65,25 +85,19 @@ def audit_line(record: dict[str, Any]) -> str:
     )
 
 
-def _recorded(journal: JournalReader, args: argparse.Namespace) -> list[dict[str, Any]]:
-    limit = limit_of(args)
-    found: dict[object, dict[str, Any]] = {}
-    for name in dict.fromkeys(map(worker_of, args.names)) or [None]:
-        lines = journal.audit(since=args.since, target=name, limit=limit, newest_first=True)
-        found |= {line["audit_id"]: line for line in lines[::-1]}
-    # Sorting keeps the order of the chain among lines of the same moment.
-    in_order = sorted(found.values(), key=lambda line: str(line["created_at"]))
-    return in_order[-limit:] if limit and args.names else list(found.values())
-
-
-def _refuse_unknown(place: Place, args: argparse.Namespace) -> None:
-    try:
-        with journal_of(place.home) as journal:
-            names = dict.fromkeys(map(worker_of, args.names))
-            silent = [name for name in names if not journal.audit(target=name, limit=1)]
-    except StoreUnavailable:
-        return  # told by whoever reads it next
-    refuse_unknown(place, silent)
+def _recorded(journal: JournalReader, args: argparse.Namespace, limit: int) -> list[dict[str, Any]]:
+    found = journal.audit(
+        since=args.since,
+        until=args.until,
+        targets=list(map(worker_of, args.names)) or None,
+        actor=args.actor,
+        actions=flat(args.action),
+        label=args.label,
+        cause=args.cause,
+        limit=limit,
+        newest_first=True,
+    )
+    return found[::-1]
 
 
 def _verify(place: Place, args: argparse.Namespace) -> int:

@@ -75,7 +75,7 @@ def _about_home(home: str) -> Iterator[Finding]:
 
 
 def _about_config(place: Place) -> Iterator[Finding]:
-    from uphold.cli.checkups import machines, workers
+    from uphold.cli.checkups import machines, stores, workers
     from uphold.config.loading import examine
 
     try:
@@ -89,6 +89,7 @@ def _about_config(place: Place) -> Iterator[Finding]:
         each.check.removeprefix("worker ") for each in programs if each.level is Level.FAIL
     }
     yield from look("config", lambda: workers.configuration(settings, failing))
+    yield from look("store", lambda: stores.copy_of(place.home, settings))
     yield from look("inotify", lambda: machines.news_of_files(config))
     yield from programs
 

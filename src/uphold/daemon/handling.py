@@ -1,0 +1,117 @@
+"""Flags become orders: each handler is a wish, audited and followed like any other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.core import orders
+from uphold.core.orders import Refusal
+from uphold.inbox.obeying import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from uphold.core.orders import Wish
+    from uphold.core.specs import DeploySpec
+    from uphold.engine.supervisor import Supervisor
+    from uphold.inbox.flags import Flag
+
+CODE: Final = frozenset({"update_code", "update_code_deps", "rollback_code"})
+
+
+def wish_of(flag: Flag, deploy: DeploySpec | None) -> Wish | None:
+    """Say what a flag wishes; None if no handler of ours is called so."""
+    mine = (flag.worker_id,)
+    code = mine if deploy is None or not deploy.workers else deploy.workers
+    match flag.handler:
+        case "pause_watcher":
+            return orders.PauseWorkers(names=mine)
+        case "resume_watcher":
+            return orders.ResumeWorkers(names=mine)
+        case "restart_watcher":
+            return orders.RestartSlowly(names=mine)
+        case "update_code" | "update_code_deps":
+            return orders.UpdateCode(names=code, dependencies=flag.handler.endswith("_deps"))
+        case "rollback_code":
+            commits = flag.params.get("commits_back", 1)
+            return orders.RollBackCode(names=code, commits=int(commits))
+        case "diagnostics":
+            return orders.Diagnose(names=mine)
+        case "verify_db":
+            return orders.VerifyDatabase(names=mine)
+        case _:
+            return None
+
+
+class Handling:
+    """Carries flags out through the one door that every order takes."""
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        deploy: Callable[[], DeploySpec | None],
+        journal: Path,
+        mirrored: Callable[[], Any],
+    ) -> None:
+        self._supervisor = supervisor
+        self._deploy = deploy
+        self._journal = journal
+        self._mirrored = mirrored
+        """Brings the pause markers on the share in step with what is held."""
+
+    async def carry(self, flag: Flag) -> Answer:
+        """Carry a flag out; whatever goes wrong becomes its answer."""
+        try:
+            return await self._carry(flag)
+        except Exception as problem:  # noqa: BLE001 - the boundary of a flag: answered, then on
+            return Answer(success=False, error=f"a mistake of uphold: {problem!r}")
+
+    async def _carry(self, flag: Flag) -> Answer:
+        wish = wish_of(flag, self._deploy())
+        if wish is None:
+            return Answer(success=False, error=f"there is no handler '{flag.handler}' here.")
+        desk = self._supervisor.desk
+        order = desk.order(
+            wish,
+            author=f"flag:{flag.sender}" if flag.sender else "flag",
+            origin="flag",
+            reason=flag.file,
+            label=flag.label,
+            task_id=flag.task_id,
+        )
+        job = await desk.submit(order)
+        if isinstance(job, Refusal):
+            return Answer(success=False, error=job.message, details={"code": job.code})
+        results = await job.done
+        if isinstance(wish, orders.PauseWorkers | orders.ResumeWorkers):
+            await self._mirrored()
+        details: dict[str, Any] = dict(job.details)
+        if not isinstance(wish, orders.Errand):
+            details["state"] = results[0].state if results else None
+        return Answer(
+            success=job.row.state == "succeeded",
+            error=job.row.error,
+            details=details,
+            job_id=job.row.id,
+        )
+
+    async def known(self, task_id: str) -> Answer | None:
+        """Find what a task came to that was taken before: no task has two effects."""
+        return await asyncio.to_thread(self._known, task_id)
+
+    def _known(self, task_id: str) -> Answer | None:
+        from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox
+
+        with JournalReader(self._journal) as journal:
+            found = journal.jobs(task_id=task_id, limit=1, newest_first=True)
+        if not found:
+            return None
+        first = found[0]
+        return Answer(
+            success=first["state"] == "succeeded",
+            error=None if first["last_error"] is None else str(first["last_error"]),
+            details={"duplicate_of": first["job_id"], "state": first["state"]},
+            job_id=str(first["job_id"]),
+        )

@@ -1,0 +1,192 @@
+"""Obeying flags: each that is ours is carried out, answered and gone, or refused with a reason.
+
+Who carries an order out is handed in. Whatever happens, there is a receipt; one that could not be
+left keeps its flag in `processing/`, and is left at the next look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from uphold.inbox.flags import Flag, Rejected, Rules
+from uphold.inbox.receipts import receipt_content, receipt_name
+from uphold.inbox.receiving import Receiver
+
+if TYPE_CHECKING:
+    from uphold.inbox.receiving import Poll
+    from uphold.inbox.shares import Inbox, Share
+    from uphold.ports.clocks import Clock
+    from uphold.ports.logs import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an order came to, for its receipt."""
+
+    success: bool
+    error: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    job_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """One flag that was dealt with: for the heartbeat, the log and the exit code of a pass."""
+
+    handler: str | None
+    label: str | None
+    task_id: str | None
+    worker_id: str | None
+    success: bool
+    error: str | None = None
+
+    def shown(self) -> dict[str, Any]:
+        """Give it as a heartbeat shows it."""
+        return {
+            "handler": self.handler,
+            "label": self.label,
+            "task_id": self.task_id,
+            "success": self.success,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dealings:
+    """What is needed from whoever runs the supervisor."""
+
+    rules: Callable[[], Rules]
+    carry: Callable[[Flag], Awaitable[Answer]]
+    """Carries an order out; never raises."""
+    known: Callable[[str], Awaitable[Answer | None]]
+    """Finds what a task came to that was taken before; its `details` say so."""
+    tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]]
+    """Puts an event on record: its type, the task it is about, and more."""
+
+
+class Obedience:
+    """Works through one inbox, look by look."""
+
+    def __init__(  # noqa: PLR0913 - its collaborators, by name
+        self,
+        *,
+        inbox: Inbox,
+        share: Share,
+        owner: str,
+        supervisor_id: str,
+        dealings: Dealings,
+        clock: Clock,
+        log: Log,
+    ) -> None:
+        self._inbox = inbox
+        self._receiver = Receiver(inbox)
+        self._share = share
+        self._owner = owner
+        self._supervisor_id = supervisor_id
+        self._dealings = dealings
+        self._clock = clock
+        self._log = log
+        self._owes = True
+        """Something may lie in `processing/` that has no receipt yet."""
+
+    async def look(self) -> list[Deed]:
+        """Deal with the flags that are there now; HostFailure if the share cannot be reached."""
+        rules, now = self._dealings.rules(), self._clock.now()
+        deeds: list[Deed] = []
+        if self._owes:
+            deeds += await self._work_through(
+                await self._receiver.interrupted(self._owner, rules, now)
+            )
+        self._owes = True
+        poll = await self._receiver.poll(rules, now)
+        deeds += await self._work_through(poll)
+        if poll.failure is not None:
+            raise poll.failure
+        self._owes = poll.missing
+        return deeds
+
+    async def _work_through(self, poll: Poll) -> list[Deed]:
+        deeds = [await self._refuse(each.rejected, each.claimed) for each in poll.refused]
+        for each in poll.claimed:
+            deeds.append(await self._carry_out(each.flag, each.claimed))  # noqa: PERF401 - in turn
+        return deeds
+
+    async def _carry_out(self, flag: Flag, claimed: str) -> Deed:
+        answer = await self._dealings.known(flag.task_id)
+        if answer is None:
+            self._say(flag, "INFO", "flag.claimed", f"{flag.handler}: begun ({flag.file})")
+            await self._dealings.tell("flag.claimed", flag.task_id, _about(flag))
+            answer = await self._dealings.carry(flag)
+        level = "INFO" if answer.success else "ERROR"
+        outcome = "done" if answer.success else f"failed: {answer.error}"
+        self._say(flag, level, "flag.done", f"{flag.handler}: {outcome}")
+        await self._answer(flag, answer)
+        await self._inbox.finish(claimed)
+        return Deed(
+            handler=flag.handler,
+            label=flag.label,
+            task_id=flag.task_id,
+            worker_id=flag.worker_id,
+            success=answer.success,
+            error=answer.error,
+        )
+
+    async def _refuse(self, rejected: Rejected, claimed: str) -> Deed:
+        now = self._clock.now().wall
+        self._log.write(
+            "WARNING",
+            "flag.rejected",
+            f"the flag {rejected.file} is refused: {rejected.reason}",
+            worker=rejected.worker_id,
+            task_id=rejected.task_id,
+            label=rejected.label,
+        )
+        details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
+        await self._dealings.tell("flag.rejected", rejected.task_id or rejected.file, details)
+        place = await self._inbox.reject(rejected.file, rejected.reason, now=now, claimed=claimed)
+        answer = Answer(success=False, error=rejected.reason, details={**details, "moved": place})
+        await self._answer(rejected, answer)
+        return Deed(
+            handler=rejected.handler,
+            label=rejected.label,
+            task_id=rejected.task_id,
+            worker_id=rejected.worker_id,
+            success=False,
+            error=rejected.reason,
+        )
+
+    async def _answer(self, flag: Flag | Rejected, answer: Answer) -> None:
+        """Leave the receipt; one that cannot be left keeps its flag in `processing/`."""
+        now = self._clock.now().wall
+        name = receipt_name(flag.handler, flag.task_id, now, token=flag.file[-20:-5])
+        content = receipt_content(
+            wall=now,
+            supervisor_id=self._supervisor_id,
+            worker_id=flag.worker_id,
+            task_id=flag.task_id,
+            job_id=answer.job_id,
+            handler=flag.handler,
+            label=flag.label,
+            success=answer.success,
+            error=answer.error,
+            details=answer.details,
+            log_path=self._share.path("logs", "supervisor.log"),
+        )
+        await self._share.put("outbox", name, content)
+
+    def _say(self, flag: Flag, level: str, event: str, text: str) -> None:
+        self._log.write(
+            level, event, text, worker=flag.worker_id, task_id=flag.task_id, label=flag.label
+        )
+
+
+def _about(flag: Flag) -> dict[str, Any]:
+    return {
+        "handler": flag.handler,
+        "worker": flag.worker_id,
+        "label": flag.label,
+        "file": flag.file,
+        "sender": flag.sender,
+    }

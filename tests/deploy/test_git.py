@@ -1,0 +1,248 @@
+"""Checkouts of evil repositories: nothing of theirs runs, and nothing beyond them is touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deploy.repositories import Notes, Repositories, git
+from uphold.deploy.git import Checkout
+from uphold.deploy.guarding import Git
+from uphold.deploy.records import Outcome
+from uphold.errors import HostFailure, UpholdError
+
+HOOKS = (
+    "post-merge",
+    "post-checkout",
+    "pre-merge-commit",
+    "reference-transaction",
+    "post-rewrite",
+    "pre-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "post-index-change",
+    "fsmonitor-watchman",
+    "pre-auto-gc",
+)
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Repositories:
+    return Repositories(tmp_path)
+
+
+@pytest.fixture
+def evil(there: Repositories) -> str:
+    """Give the path of a program that leaves a trace when it is run."""
+    path = there.folder / "evil.sh"
+    path.write_text(f"#!/bin/sh\ntouch {there.folder}/ran\nexit 0\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def go_round(there: Repositories) -> list[Outcome]:
+    """Update, return, update, roll back: everything that is ever done."""
+    updating, rolling = there.updating(), there.rolling_back()
+    first = updating.apply(updating.check("1"), Notes())
+    back = updating.return_to(first.record, Notes(), why="unhealthy.")
+    second = updating.apply(updating.check("2"), Notes())
+    third = rolling.apply(rolling.check("3", 1), Notes())
+    return [first, back, second, third]
+
+
+def never_ran(there: Repositories) -> bool:
+    return not (there.folder / "ran").exists()
+
+
+@pytest.mark.accepts("S36", "T16")
+def test_no_hook_runs_wherever_it_comes_from(there: Repositories, evil: str):
+    hooks = there.repo / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in HOOKS:
+        (hooks / name).unlink(missing_ok=True)
+        (hooks / name).symlink_to(evil)
+    there.publish("hooks in the tree", **{f"hooks__{name}": "#!/bin/sh\n" for name in HOOKS})
+    git(there.repo, "config", "core.hooksPath", str(hooks))
+    git(there.repo, "config", "core.fsmonitor", evil)
+    outcomes = go_round(there)
+    assert [outcome.success for outcome in outcomes] == [True, False, True, True]
+    assert never_ran(there)
+
+
+@pytest.mark.accepts("S36")
+def test_submodules_are_not_followed(there: Repositories, tmp_path: Path):
+    inner = Repositories(tmp_path / "inner") if (tmp_path / "inner").mkdir() is None else None
+    assert inner is not None
+    git(there.person, "submodule", "add", "-q", str(inner.remote), "inner")
+    there.publish("with a submodule")
+    git(there.repo, "config", "submodule.recurse", "true")
+    git(there.repo, "config", "fetch.recurseSubmodules", "true")
+    updating = there.updating()
+    assert updating.apply(updating.check("job"), Notes()).success
+    assert list((there.repo / "inner").iterdir()) == []
+    assert not (there.repo / ".git" / "modules").exists()
+    assert updating.check("again").changes_code is False
+    rolling = there.rolling_back()
+    assert rolling.apply(rolling.check("job", 1), Notes()).success
+
+
+@pytest.mark.accepts("S36")
+def test_what_the_content_says_of_filters_drivers_and_settings_is_not_obeyed(
+    there: Repositories, evil: str
+):
+    settings = f'[filter "evil"]\n smudge = {evil}\n clean = {evil}\n[core]\n fsmonitor = {evil}\n'
+    attributes = "* filter=evil diff=evil merge=evil\n"
+    there.publish("evil", **{".gitattributes": attributes, ".gitconfig": settings, "code": "e\n"})
+    assert [outcome.success for outcome in go_round(there)] == [True, False, True, True]
+    assert never_ran(there)
+
+
+@pytest.mark.accepts("S35", "S36")
+@pytest.mark.parametrize(
+    "url",
+    ["ext::{evil}", "--upload-pack={evil}", "file://{remote}", "../remote.git", "http://x/y"],
+)
+def test_addresses_that_are_not_allowed_reach_nothing(there: Repositories, evil: str, url: str):
+    text = url.format(evil=evil, remote=there.remote)
+    git(there.repo, "config", "remote.origin.url", text)
+    git(there.repo, "config", "protocol.allow", "always")
+    git(there.repo, "config", "protocol.ext.allow", "always")
+    with pytest.raises(UpholdError) as refused:
+        there.updating().check("job")
+    assert refused.value.code == "UPH_DEPLOY_REMOTE"
+    assert never_ran(there)
+
+
+@pytest.mark.accepts("S35", "S36")
+def test_rewritten_addresses_and_other_ways_to_name_a_program_are_no_way_round(
+    there: Repositories, evil: str
+):
+    git(there.repo, "config", f"url.ext::{evil} .insteadOf", str(there.remote))
+    with pytest.raises(UpholdError) as refused:
+        there.updating().check("job")
+    assert refused.value.code == "UPH_DEPLOY_REMOTE"
+    git(there.repo, "config", "--unset", f"url.ext::{evil} .insteadOf")
+    git(there.repo, "config", "remote.origin.uploadpack", evil)
+    assert there.updating().check("job")
+    git(there.repo, "config", "remote.origin.vcs", "ext")
+    with pytest.raises(UpholdError):
+        there.updating().check("job")
+    assert never_ran(there)
+
+
+def test_a_second_address_of_a_remote_is_refused(there: Repositories):
+    git(there.repo, "config", "--add", "remote.origin.url", "/elsewhere")
+    with pytest.raises(UpholdError, match="several addresses"):
+        there.updating().check("job")
+
+
+@pytest.mark.accepts("S35")
+@pytest.mark.parametrize("name", ["--upload-pack=x", "-x", "a..b", "main^{/x}", "x:y", "", "a b"])
+def test_refs_that_look_like_options_or_expressions_are_refused(there: Repositories, name: str):
+    for more in ({"remote": name}, {"branch": name}):
+        with pytest.raises(UpholdError) as refused:
+            there.checkout(**more).fetch()
+        assert refused.value.code == "UPH_DEPLOY_REMOTE"
+    for act in (there.checkout().reset, there.checkout().fast_forward, there.checkout().short):
+        with pytest.raises(HostFailure, match="not the id of a commit"):
+            act(name)
+
+
+@pytest.mark.accepts("S35")
+def test_branches_and_files_with_strange_names_are_taken_for_what_they_are(there: Repositories):
+    names = ["-rf", "--all", ":(top)x", "*", "a\nb", "ünï", "sub/ -x", "\x1b[31m"]
+    for name in names:
+        path = there.person / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    (there.person / os.fsdecode(b"no-\xff-text")).write_text("x")
+    there.publish("strange")
+    assert [outcome.success for outcome in go_round(there)] == [True, False, True, True]
+    assert there.status() == ""
+    (there.repo / "*").write_text("in the way")
+    git(there.repo, "reset", "-q", "--hard", there.ids[0])
+    (there.repo / "*").write_text("in the way")
+    updating = there.updating()
+    with pytest.raises(UpholdError, match=r"in the way in .*: \*\."):
+        updating.check("job")
+
+
+def test_links_that_lead_outside_are_not_written_through(there: Repositories):
+    outside = there.folder / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("untouched\n")
+    (there.person / "link").symlink_to(outside)
+    there.publish("a link")
+    updating = there.updating()
+    assert updating.apply(updating.check("1"), Notes()).success
+    git(there.person, "rm", "-q", "link")
+    there.publish("a folder now", link__file="written\n")
+    outcome = updating.apply(updating.check("2"), Notes())
+    assert outcome.success
+    back = updating.return_to(outcome.record, Notes(), why="unhealthy.")
+    assert back.details["after_commit"] == back.details["before_commit"]
+    assert (outside / "file").read_text() == "untouched\n"
+
+
+def test_an_untracked_link_in_the_way_is_refused(there: Repositories):
+    there.publish("a folder", sub__file="1\n")
+    (there.repo / "sub").symlink_to(there.folder)
+    with pytest.raises(UpholdError) as refused:
+        there.updating().check("job")
+    assert refused.value.code == "UPH_DEPLOY_IN_THE_WAY"
+
+
+@pytest.mark.accepts("S38")
+def test_broken_objects_are_not_taken_in(there: Repositories):
+    raw = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor broken\ncommitter broken\n\nx\n"
+    path = there.folder / "raw"
+    path.write_text(raw)
+    words = ("hash-object", "-t", "commit", "-w", "--literally", str(path))
+    made = git(there.remote, *words)
+    (there.remote / "refs" / "heads" / "main").write_text(made + "\n")
+    with pytest.raises(UpholdError) as refused:
+        there.updating().check("job")
+    assert refused.value.code == "UPH_DEPLOY_GIT_FAILED"
+    assert there.head() == there.ids[-1]
+
+
+def test_a_checkout_of_another_user_is_not_trusted_blindly(there: Repositories):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder to somebody else")
+    os.chown(there.repo, 12345, 12345)
+    os.chown(there.repo / ".git", 12345, 12345)
+    checkout = Checkout(
+        Git(str(there.repo), inherited={"PATH": os.environ["PATH"], "HOME": str(there.folder)}),
+        remote="origin",
+        branch="main",
+    )
+    with pytest.raises(UpholdError, match="belongs to another user"):
+        checkout.folders()
+
+
+def test_a_linked_work_tree_is_a_checkout_too(there: Repositories):
+    git(there.repo, "switch", "-q", "--detach")
+    linked = there.folder / "linked"
+    git(there.repo, "worktree", "add", "-q", str(linked), "main")
+    there.repo = linked
+    there.publish("better", code="better\n")
+    assert [outcome.success for outcome in go_round(there)] == [True, False, True, True]
+    assert there.status() == ""
+
+
+def test_a_shallow_clone_is_updated_and_rolled_back_as_far_as_it_goes(there: Repositories):
+    shallow = there.folder / "shallow"
+    git(there.folder, "clone", "-q", "--depth=2", f"file://{there.remote}", str(shallow))
+    git(shallow, "remote", "set-url", "origin", str(there.remote))
+    there.repo = shallow
+    there.publish("better", code="better\n")
+    updating, rolling = there.updating(), there.rolling_back()
+    assert updating.apply(updating.check("1"), Notes()).success
+    with pytest.raises(UpholdError) as refused:
+        rolling.check("2", 3)
+    assert refused.value.code == "UPH_DEPLOY_HISTORY"
+    assert rolling.apply(rolling.check("3", 2), Notes()).success
+    assert there.read() == "print(2)\n"

@@ -1,0 +1,173 @@
+"""The helper's answers, without a process around them: whatever goes wrong is an answer."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from inbox.sharing import lay_out
+from uphold.inbox import answering, folders, helping, shelves, surveys
+
+SETTINGS = {
+    "layout": {
+        "state": "00_STATE", "logs": "05_LOGS", "inbox": "Worker_Inbox", "outbox": "Worker_Outbox",
+    },
+    "paths": ["00_STATE"],
+    "pattern": "supervisor_*.flag",
+    "owner": "me",
+}  # fmt: skip
+
+
+@pytest.fixture
+def root(tmp_path):
+    return lay_out(tmp_path / "share")
+
+
+@pytest.fixture
+def helper(root):
+    return answering.Helper(str(root), json.loads(json.dumps(SETTINGS)))
+
+
+def test_what_nobody_knows_is_refused(helper):
+    for word in ("__init__", "answer", "rm", "_top"):
+        answer = helper.answer({"id": 1, "do": word})
+        assert (answer["id"], answer["no"]) == (1, "wrong")
+
+
+@pytest.mark.accepts("T12")
+@pytest.mark.parametrize(
+    ("number", "meaning"),
+    [
+        (errno.EIO, "unreachable"),
+        (errno.ESTALE, "unreachable"),
+        (errno.EACCES, "failed"),
+        (errno.ENOSPC, "failed"),
+        (errno.EROFS, "failed"),
+    ],
+)
+def test_every_call_may_fail_and_is_answered(helper, root, monkeypatch, number, meaning):
+    """At each call that a request makes, the first, the second and so on until it succeeds."""
+    requests = (
+        {"do": "put", "folder": "state", "name": "x", "content": "", "new": False, "durable": True},
+        {"do": "claim", "name": "supervisor_a.flag", "token": "t"},
+        {"do": "append", "name": "l.log", "lines": "YQ==", "max_size": 10, "keep": 2},
+    )
+    for request in requests:
+        for point in range(60):
+            (root / "Worker_Inbox/supervisor_a.flag").write_text("{}")
+            with monkeypatch.context() as patched:
+                failing = Failing(point, number, patched)
+                answer = helper.answer({"id": 1, **request})
+            if not failing.failed:
+                assert "ok" in answer
+                break
+            if "no" in answer:
+                assert answer["no"] in {meaning, "unmounted"}
+        else:
+            raise AssertionError("it never succeeded")
+    assert [path.name for path in (root / "00_STATE").iterdir()] == ["x"]
+
+
+class Failing:
+    """Lets one call of the file system fail."""
+
+    def __init__(self, point, number, patched):
+        self.failed = False
+        self._left = point
+        self._number = number
+        for name in ("open", "rename", "mkdir", "fsync", "write"):
+            patched.setattr(os, name, self._wrapped(getattr(os, name)))
+
+    def _wrapped(self, call):
+        def calling(*args, **given):
+            if self._left == 0 and not self.failed:
+                self.failed = True
+                raise OSError(self._number, os.strerror(self._number))
+            self._left -= 1
+            return call(*args, **given)
+
+        return calling
+
+
+def test_descriptors_are_given_back_whatever_happens(helper, root):
+    def count():
+        return len(os.listdir("/proc/self/fd"))
+
+    helper.answer({"id": 1, "do": "flags", "after": None, "most": 5})
+    before = count()
+    (root / "Worker_Outbox").rmdir()
+    for _ in range(20):
+        helper.answer({"id": 1, "do": "flags", "after": None, "most": 5})
+        helper.answer({"id": 1, "do": "put", "folder": "outbox", "name": "x", "content": "",
+                       "new": False, "durable": False})  # fmt: skip
+        helper.answer({"id": 1, "do": "peek", "name": "../x"})
+        helper.answer({"id": 1, "do": "survey"})
+        helper.answer({"id": 1, "do": "read", "path": "a/b", "limit": 1, "end": False})
+    (root / "00_STATE").rmdir()
+    for _ in range(20):
+        assert helper.answer({"id": 1, "do": "survey"})["no"] == "unmounted"
+    assert count() == before
+
+
+def test_requests_are_answered_in_their_order_until_nobody_asks(root):
+    ours, theirs = socket.socketpair()
+    thread = threading.Thread(
+        target=answering.serve, args=(str(root), json.dumps(SETTINGS), theirs.fileno())
+    )
+    mask = os.umask(0o022)
+    try:
+        thread.start()
+        lines = [json.dumps({"id": number, "do": "sweep"}) for number in range(50)]
+        ours.sendall("\n".join(lines).encode() + b"\n")
+        answers = b""
+        while answers.count(b"\n") < 50:
+            answers += ours.recv(1 << 16)
+        assert [json.loads(line)["id"] for line in answers.splitlines()] == list(range(50))
+    finally:
+        ours.close()
+        thread.join(60)
+        theirs.close()
+        os.umask(mask)
+    assert not thread.is_alive()
+
+
+def test_the_program_says_how_it_is_used_and_needs_nothing_but_the_standard_library():
+    program = str(Path(helping.__file__))
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", program], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert "usage" in ran.stderr
+
+
+def test_a_mark_knows_what_lies_beneath(root, tmp_path):
+    mark = folders.Mark()
+    with folders.Top(str(root), SETTINGS["layout"], mark):
+        assert mark.device == root.stat().st_dev
+    beneath = folders.Mark(device=-1, beneath=(root.stat().st_dev,))
+    with pytest.raises(folders.Unmounted):
+        folders.Top(str(root), SETTINGS["layout"], beneath)
+    remounted = folders.Mark(device=-1, beneath=(-2,))
+    with folders.Top(str(root), SETTINGS["layout"], remounted):
+        assert remounted.device == root.stat().st_dev
+        assert -2 in remounted.beneath
+
+
+def test_names_are_cut_to_what_file_systems_take():
+    assert shelves.shortened("x" * 300, 10) == "x" * 245
+    assert len(os.fsencode(shelves.shortened("é" * 200, 48))) <= 207
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_survey_tries_to_write(root):
+    (root / "05_LOGS").chmod(0o500)
+    with folders.Top(str(root), SETTINGS["layout"], folders.Mark()) as top:
+        assert surveys.survey(top, [])["logs"] == "Permission denied"
