@@ -50,11 +50,13 @@ $(BENCH)/installed: pyproject.toml constraints.txt $(shell find src -name '*.py'
 		--no-deps --force-reinstall . && touch $@
 
 ## bench: figures beside supervisord and a floor (quiet machine, please); WRITE=1 keeps them
-bench: $(BENCH)/installed
+bench: $(BENCH)/installed $(VENV)/tested
 	@$(BENCH)/bin/python tools/bench.py $(if $(WRITE),--write) $(ARGS)
 	@$(BENCH)/bin/python tools/bench_health.py
+	@$(BENCH)/bin/python tools/bench_journal.py
 	@$(BENCH)/bin/python tools/bench_once.py || echo "a single pass takes longer than it may (500 ms)"
 	@$(BENCH)/bin/python tools/bench_runner.py || echo "the runner adds more than it may (150 ms, 12 MB)"
+	@$(BIN)/python tools/bench_store.py || echo "copying to a database is slower than 5,000 rows/s"
 
 ## soak: the longer proofs, one line each
 soak: $(VENV)/tested

@@ -45,9 +45,11 @@ def test_answers_are_counted_in_a_row_and_evidence_at_once(answers, passed, fail
 
 def test_who_is_not_ready_yet_is_asked_sooner():
     pauses = [pause_before(PROBE, asked, ready=False) for asked in range(9)]
-    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0]
     assert pause_before(PROBE, 0, ready=True) == 10.0
-    assert pause_before(PROBE, 10**9, ready=False) == 10.0
+    assert pause_before(PROBE, 10**9, ready=False) == 1.0
+    often = Probe(way="tcp", target="1", every=0.5)
+    assert pause_before(often, 9, ready=False) == 0.5
 
 
 def pulse(ago, **more):

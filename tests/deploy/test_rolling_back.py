@@ -74,6 +74,13 @@ def test_what_is_to_be_reverted_is_told_first_and_no_editor_is_opened(
     assert not list(there.folder.rglob("edited"))
 
 
+@pytest.mark.accepts("C-083", "C-T24")
+def test_the_label_goes_with_it(there: Repositories):
+    rolling = there.rolling_back()
+    outcome = rolling.apply(rolling.check("job", 1, label="bad night"), Notes())
+    assert outcome.details["label"] == "bad night"
+
+
 @pytest.mark.accepts("C-071", "C-072", "C-T23", "B-56")
 def test_only_whole_numbers_from_one_to_ten_are_understood(there: Repositories):
     assert there.rolling_back().check("job").reverts == (there.ids[5],)

@@ -49,6 +49,15 @@ def test_an_update_fetches_and_goes_forward(there: Repositories):
     assert finished(outcome.record).ended
 
 
+@pytest.mark.accepts("C-063", "C-T19")
+def test_the_label_goes_with_it(there: Repositories):
+    updating = there.updating()
+    outcome = updating.apply(updating.check("job", label="spring release"), Notes())
+    assert outcome.details["label"] == "spring release"
+    unnamed = updating.apply(updating.check("job"), Notes())
+    assert "label" not in unnamed.details
+
+
 @pytest.mark.accepts("C-062")
 def test_every_command_and_what_it_said_is_told(there: Repositories):
     there.publish("better", code="1\n")

@@ -13,10 +13,11 @@ from uphold.errors import UpholdError
 
 
 def methods_offered() -> set[str]:
-    """Read the closed table of methods out of the source: the keys of the two dictionaries."""
-    tree = dict(modules())["daemon/methods.py"]
+    """Read the closed table of methods out of the source: the keys of the dictionaries."""
+    trees = [dict(modules())[name] for name in ("daemon/methods.py", "daemon/copies.py")]
     tables = [
         node.value
+        for tree in trees
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef) and function.name in ("table", "streams")
         for node in ast.walk(function)

@@ -56,9 +56,9 @@ async def test_a_worker_is_starting_until_it_is_ready_and_only_then_is_it_health
     assert stage.status("web").identity is not None
     assert health(stage) is Health.UNKNOWN
     assert stage.status("app").state is State.WAITING
-    assert len(stage.prober.asked) == 5, "sooner than every 10 s: after 0.1, 0.2, 0.4, 0.8 s"
+    assert len(stage.prober.asked) == 6, "sooner than every 10 s: after 0.1, 0.2, 0.4, 0.8, 1 s"
     stage.prober.answers["web"] = PASSED
-    await stage.clock.advance(10.0)
+    await stage.clock.advance(1.0)
     assert stage.status("web").state is State.RUNNING
     assert health(stage) is Health.HEALTHY
     assert stage.status("app").state is State.RUNNING

@@ -246,6 +246,20 @@ def test_what_goes_wrong_around_it_is_on_record_too():
     asyncio.run(go())
 
 
+@pytest.mark.accepts("E-33")
+def test_so_is_what_goes_wrong_in_the_moment_it_has_started():
+    async def go():
+        stage = Stage(WEB)
+        await stage.supervisor.start()  # and its loops have not had one step yet
+        await stage.supervisor.abandon(OSError("the socket is taken"))
+        assert told(stage) == ["supervisor.started", "supervisor.failed"]
+        assert not stage.supervisor.running
+        assert stage.supervisor.snapshot().status is SupervisorStatus.FAILED
+        assert stage.config.listeners == 0
+
+    asyncio.run(go())
+
+
 @pytest.mark.accepts("O-05", "O-12", "O-32", "O-42")
 def test_every_transition_is_in_a_real_file_for_another_connection_at_once(tmp_path):
     path = tmp_path / "journal.db"

@@ -44,7 +44,16 @@ def test_a_fresh_good_file_without_error_is_healthy(path):
     assert found.trouble(NOW, 300.0) == ""
 
 
-@pytest.mark.accepts("C-112", "C-114")
+@pytest.mark.accepts("C-133")
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"status": 7}', b"[" * 9999]
+)
+def test_a_file_that_is_none_is_no_exception(path, content):
+    path.write_bytes(content)
+    reason(read(path))
+
+
+@pytest.mark.accepts("C-112", "C-114", "C-133")
 def test_a_missing_file_is_no_exception(path):
     assert reason(read(path)) == "missing"
     assert reason(read(path / "below")) == "missing"

@@ -166,3 +166,20 @@ def test_it_can_be_called_on_threads_beside_a_running_loop(tmp_path: Path):
 def test_bytes_that_are_no_text_come_back_as_they_were(tmp_path: Path):
     done = shell(r"printf '\377'", tmp_path)
     assert os.fsencode(done.stdout) == b"\xff"
+
+
+ORPHANS = """
+import ctypes, sys
+from uphold.host.commands import run
+from uphold.host.proctable import main_children
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+for limit in (60, 0.3):
+    wait = "wait" if limit < 1 else "true"
+    run(["/bin/sh", "-c", f"(sleep 1000 & sleep 1000) & {wait}"], cwd="/", limit=limit)
+print(main_children())
+"""
+
+
+def test_orphans_of_its_group_are_buried_by_a_supervisor_that_takes_them_in(tmp_path: Path):
+    done = run([sys.executable, "-c", ORPHANS], cwd=tmp_path, limit=60)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

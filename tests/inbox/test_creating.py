@@ -7,9 +7,10 @@ import re
 
 import pytest
 
+from inbox.sharing import lay_out, with_share
 from uphold.core.specs import SenderSpec
-from uphold.errors import UpholdError
-from uphold.inbox.creating import draft_flag, new_task_id
+from uphold.errors import HostFailure, UpholdError
+from uphold.inbox.creating import draft_flag, list_flags, new_task_id, send
 from uphold.inbox.flags import Flag, Rules, read_flag
 
 NOW = 1_770_300_615.0
@@ -79,3 +80,28 @@ def test_what_would_be_refused_is_not_sent(wish, code):
         draft_flag(**given, task_id="t1", now=NOW, rules=rules)
     assert refused.value.code == code
     assert refused.value.exit_code == 2
+
+
+@pytest.mark.accepts("E-26")
+def test_what_is_sent_lies_in_the_inbox_and_what_becomes_of_it_can_be_seen(tmp_path):
+    root = lay_out(tmp_path / "share")
+
+    async def work(tools):
+        before = sorted(path.name for path in root.rglob("*"))
+        assert await list_flags(tools.inbox) == ((), (), ())
+        assert sorted(path.name for path in root.rglob("*")) == before, "looking makes nothing"
+        drafts = [draft_flag("pause", "web", task_id=f"t{n}", now=NOW) for n in range(3)]
+        for draft in drafts:
+            path = await send(tools.share, draft)
+            assert path == str(root / "Worker_Inbox" / draft.name)
+        with pytest.raises(HostFailure, match="exists"):
+            await send(tools.share, drafts[0])
+        tools.drop("task_of_the_worker.flag")
+        claimed = await tools.inbox.claim(drafts[1].name)
+        await tools.inbox.reject(drafts[2].name, "it came too late.", now=NOW)
+        found = await list_flags(tools.inbox)
+        assert [each.name for each in found.pending] == [drafts[0].name]
+        assert [each.name for each in found.processing] == [claimed.claimed]
+        assert [reason for _, reason in found.rejected] == ["it came too late."]
+
+    with_share(root, work)

@@ -12,7 +12,9 @@ from uphold.inbox.decoding import DEEPEST, LARGEST, Unacceptable, Unfinished, de
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**17), 10**17) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=8)
+    ),
     max_leaves=20,
 )
 
@@ -22,7 +24,7 @@ def depth(value):
     return isinstance(value, dict | list) + max(map(depth, inner), default=0)
 
 
-@given(st.dictionaries(st.text(max_size=5), PLAIN))
+@given(st.dictionaries(st.text(max_size=5), PLAIN, max_size=8))
 def test_ordinary_objects_come_back_as_they_were(value):
     raw = json.dumps(value).encode()
     if depth(value) > DEEPEST:
@@ -50,6 +52,9 @@ def test_the_limits_are_exact():
     assert depth(decode_strictly(nested)) == DEEPEST
     with pytest.raises(Unacceptable):
         decode_strictly(b'{"a":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}")
+    assert len(decode_strictly(json.dumps({str(n): n for n in range(64)}).encode())) == 64
+    with pytest.raises(Unacceptable):
+        decode_strictly(json.dumps({str(n): n for n in range(65)}).encode())
     assert decode_strictly(b'{"a": -999999999999999999}') == {"a": -(10**18) + 1}
     with pytest.raises(Unacceptable):
         decode_strictly(b'{"a": 1000000000000000000}')

@@ -37,6 +37,12 @@ def test_a_receipt_is_named_by_handler_task_and_time():
     )
 
 
+@given(st.text(max_size=30))
+def test_no_file_name_of_a_stranger_gets_into_the_name_of_a_receipt(token):
+    name = receipt_name(None, None, AT, token)
+    assert re.fullmatch(r"supervisor_result_unknown_unknown[A-Za-z0-9_-]*\.json", name)
+
+
 @pytest.mark.accepts("E-28")
 def test_a_receipt_has_its_keys_in_their_order():
     raw = receipt_content(

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from shutil import which
+
 import pytest
 
+from docs.papers import ROOT
 from uphold.core.specs import SenderSpec
+from uphold.host.clock import MachineClock
+from uphold.inbox.flags import Flag, Rules, read_flag
 from uphold.inbox.signing import Doubt, canonical_bytes, sender_of, sign
 
 CONSOLE = SenderSpec(name="console", key="a key of sixteen letters or more")
@@ -73,3 +81,26 @@ def test_no_other_signature_is_believed_and_no_reason_tells_the_right_one(claim)
     assert isinstance(found, Doubt)
     assert CONSOLE.key not in found.reason
     assert SIGNED["signature"][8:] not in found.reason
+
+
+def recipe(language: str) -> str:
+    """Take a recipe out of the manual."""
+    page = (ROOT / "docs/flags.md").read_text()
+    return page.split(f"```{language}\n", 1)[1].split("```", 1)[0]
+
+
+@pytest.mark.accepts("S10")
+@pytest.mark.parametrize("language", ["python", "sh"])
+def test_the_recipes_of_the_manual_make_flags_that_are_believed(language, tmp_path):
+    if language == "sh" and not (which("jq") and which("openssl")):
+        pytest.skip("needs jq and openssl")
+    command = {"python": [sys.executable, "-Ic"], "sh": ["sh", "-ec"]}[language]
+    (tmp_path / "Worker_Inbox").mkdir()
+    given = {**os.environ, "CONSOLE_KEY": CONSOLE.key, "SHARE_ROOT": str(tmp_path)}
+    subprocess.run([*command, recipe(language)], cwd=tmp_path, env=given, check=True)
+    (path,) = (tmp_path / "Worker_Inbox").iterdir()
+    rules = Rules(workers=frozenset({"watcher"}), require_signature=True, senders=(CONSOLE,))
+    now = MachineClock().now().wall
+    found = read_flag(path.name, path.read_bytes(), rules=rules, now=now)
+    assert isinstance(found, Flag), found
+    assert (found.sender, found.handler) == ("console", "pause_watcher")

@@ -144,6 +144,36 @@ def test_the_chain_goes_on_over_runs_and_survives_pruning(written, opened, path)
     assert problems(path)
 
 
+@pytest.mark.accepts("S44")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_log_t SET actor = 'eve' WHERE rowid = 5",
+        "DELETE FROM audit_log_t WHERE rowid = 5",
+        "DELETE FROM audit_log_t WHERE rowid = 4",
+        "DELETE FROM audit_log_t WHERE rowid <= 5",
+        "DELETE FROM audit_log_t WHERE rowid >= 6",
+        "DELETE FROM audit_log_t",
+        "UPDATE audit_log_t SET rowid = 99 WHERE rowid = 5",
+        "INSERT INTO audit_log_t SELECT 'forged', actor, action, target_type, target_id, label,"
+        " created_at, details_json, prev_hash, hash FROM audit_log_t WHERE rowid = 5",
+        "INSERT INTO audit_log_t (rowid, audit_id, prev_hash, hash) VALUES (1, 'forged', 'a', 'b')",
+    ],
+)
+def test_after_pruning_every_change_is_found_too(written, opened, path, statement):
+    written(*(Batch(audit=[entry(n)], durable=True) for n in range(7)))
+
+    async def script():
+        journal = opened(keep=Keep(audit_age=100 * DAY))
+        assert await journal.prune(1770301815.0 + 3 + 100 * DAY) == 3
+        await journal.close()
+
+    play(script)
+    assert problems(path) == []
+    tamper(path, statement)
+    assert problems(path)
+
+
 def test_checking_while_the_supervisor_writes_raises_no_false_alarm(opened, path):
     async def script():
         journal = opened()

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from proofs import disks
+from uphold.errors import StoreUnavailable
 from uphold.journal.audit import verify
 from uphold.journal.pruning import DAY, Keep, give_back, used_bytes
 from uphold.journal.reading import JournalReader
@@ -55,7 +57,8 @@ def test_old_events_go_by_their_age(pruned, path):
 
 def test_the_last_event_stays_so_that_numbers_go_on(pruned, path, opened):
     batch = Batch(events=[news(n) for n in range(1, 11)])
-    assert pruned(batch, Keep(events=0, events_age=0.0), T0 + 1000 * DAY) == [9, 0]
+    keep = Keep(events=0, events_age=0.0)
+    assert pruned(batch, keep, T0 + 1000 * DAY, first=Keep()) == [9, 0]
     assert seqs(path) == [10]
     assert opened().recall().last_seq == 10
 
@@ -83,8 +86,9 @@ def test_the_audit_is_kept_longest(pruned, path):
 
 def test_pruning_lets_the_loop_and_the_writing_go_on(opened):
     async def script():
-        journal = opened(keep=Keep(events=100, at_once=500))
+        journal = opened()
         await journal.append(Batch(events=[news(n) for n in range(1, 201)]))
+        journal.settle(Keep(events=100, at_once=500))
         pruning = asyncio.ensure_future(journal.prune(T0))
         turns = 0
         while not pruning.done():
@@ -128,7 +132,33 @@ def test_a_burst_stays_near_the_limit_without_anybody_asking(opened, path, toget
         await journal.close()
 
     play(script)
-    assert len(seqs(path)) <= 1_000 + max(together, 50) + 100
+    assert len(seqs(path)) <= 1_000 + 5 * 100 + together
+
+
+def test_a_little_too_much_goes_in_a_pause(opened, path):
+    async def script():
+        journal = opened(keep=Keep(events=1_000, at_once=100))
+        for start in range(1, 1_301, 50):
+            await journal.append(Batch(events=[news(n) for n in range(start, start + 50)]))
+        async with asyncio.timeout(60):
+            while (await journal.events(limit=1))[0]["seq"] < 301:
+                await asyncio.sleep(0.01)
+        await journal.close()
+
+    play(script)
+    assert len(seqs(path)) == 1_000
+
+
+def test_without_limits_nothing_goes_unasked(opened, path):
+    async def script():
+        journal = opened()
+        for start in range(1, 101_000, 5_000):
+            await journal.append(Batch(events=[news(n) for n in range(start, start + 5_000)]))
+        await journal.close()
+
+    play(script)
+    with closing(sqlite3.connect(path)) as hand:
+        assert hand.execute("SELECT count(*) FROM events_t").fetchone() == (105_000,)
 
 
 def test_a_file_that_is_too_large_loses_old_events_then_old_jobs_and_never_the_audit(pruned, path):
@@ -227,3 +257,83 @@ def test_more_than_may_wait_goes_oldest_first_and_is_counted(pruned, path):
 def test_what_may_stay_anyway_is_not_lost_for_the_spool(pruned, path):
     pruned(Batch(events=[news(n) for n in range(1, 101)]), Keep(spool=1), T0)
     assert len(seqs(path)) == 100
+
+
+@pytest.mark.accepts("P14")
+@pytest.mark.skipif(disks.why_not() is not None, reason="only root can mount a disk")
+def test_a_full_disk_takes_nothing_away_and_pruning_goes_on_when_there_is_room(tmp_path, opened):
+    keep = Keep(events=100, at_once=100)
+    with disks.mounted("-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", tmp_path / "disk") as disk:
+        path = disk / "journal.db"
+
+        async def script():
+            journal = opened(where=path)
+            await journal.append(
+                Batch(events=[bulky(n) for n in range(1, 501)], audit=[entry(1)], durable=True)
+            )
+            journal.settle(keep)
+            fill(disk / "filler")
+            refused = 0
+            for number in range(20):  # what room the log still has is used up first
+                try:
+                    if not await journal.prune(T0):
+                        break
+                except StoreUnavailable:
+                    refused += 1
+                fill(disk / f"filler-{number}")
+            assert refused or len(await journal.events(limit=500)) == 100
+            for each in disk.glob("filler*"):
+                each.unlink()
+            while await journal.prune(T0):
+                pass
+            await journal.append(Batch(audit=[entry(2)], durable=True))
+            await journal.close()
+
+        play(script)
+        assert seqs(path) == list(range(401, 501))
+        with JournalReader(path) as reader:
+            assert verify(reader) == []
+            assert len(reader.audit()) == 2
+
+
+def fill(path):
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return
+
+
+def test_a_year_of_many_workers_stays_within_the_limits(opened, path):
+    """A year in small: a thousandth of the events, of the limits and of the room."""
+    limit = 300_000
+    largest = 0
+
+    async def script():
+        nonlocal largest
+        journal = opened(keep=Keep(events=400, size=limit, least=10, at_once=50, spare=8))
+        seq = 0
+        for day in range(365):
+            now = T0 + day * DAY
+            batch = Batch(
+                events=[replace(news(seq + n, f"w{n}"), at=now) for n in range(1, 12)],
+                audit=[replace(entry(day), at=now)],
+                jobs=[replace(job("succeeded", now), id=f"job-{day}")],
+                durable=True,
+            )
+            seq += 11
+            await journal.append(batch)
+            while await journal.prune(now):
+                pass
+            largest = max(largest, used_bytes(journal._committer._open()))
+        await journal.close()
+
+    play(script)
+    assert largest <= limit
+    with JournalReader(path) as reader:
+        events = reader.events(limit=10_000)
+        assert len(events) == 30 * 11 + 11, "thirty days of them"
+        assert len(reader.jobs(limit=10_000)) == 91
+        assert len(reader.audit(limit=10_000)) == 365
+        assert verify(reader) == []

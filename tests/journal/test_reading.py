@@ -11,8 +11,10 @@ from contextlib import closing
 
 import pytest
 
+from proofs import disks
 from uphold.core.events import Note, Recorded
 from uphold.errors import StoreUnavailable
+from uphold.journal.audit import verify
 from uphold.journal.reading import JournalReader
 from uphold.ports.journals import Batch
 from uphold.testing.contracts.journals import entry, identity, job, news, play, status
@@ -177,6 +179,7 @@ def test_a_reader_that_began_at_rest_notices_that_a_supervisor_came_up(full, ope
     play(script)
 
 
+@pytest.mark.accepts("B-38")
 def test_many_readers_and_a_writer_at_once(opened, path):
     async def script():
         journal = opened()
@@ -266,3 +269,44 @@ def test_the_command_line_pays_for_no_codec_and_no_loop():
         [sys.executable, "-c", text], check=True, capture_output=True, text=True
     ).stdout
     assert printed.strip() == "[]"
+
+
+@pytest.mark.accepts("B-86")
+def test_what_was_read_stays_whole_after_the_reader_is_closed(full):
+    with JournalReader(full) as reader:
+        events, audit, slots = reader.events(), reader.audit(), reader.slots()
+    assert all(type(each) is dict for each in (*events, *audit, *slots))
+    assert events[0]["payload"]["slot"]
+
+
+@pytest.mark.skipif(disks.why_not() is not None, reason="only root can mount a disk")
+@pytest.mark.parametrize("crashed", [False, True])
+def test_a_journal_on_a_read_only_disk_is_read(tmp_path, opened, crashed):
+    with disks.mounted("-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", tmp_path / "d") as disk:
+
+        async def script():
+            journal = opened(where=disk / "journal.db")
+            await journal.append(Batch(events=[news(1)], audit=[entry(1)], durable=True))
+            if crashed:  # what a killed supervisor leaves behind, in another place
+                shutil.copytree(disk, disk / "left")
+            await journal.close()
+
+        play(script)
+        disks.remount(disk, "ro")
+        with JournalReader(disk / ("left/journal.db" if crashed else "journal.db")) as reader:
+            assert [event["seq"] for event in reader.events()] == [1]
+            assert verify(reader) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize("folder", [0o700, 0o755])
+def test_somebody_else_is_told_that_they_may_not_read_it(full, folder):
+    full.parent.chmod(folder)
+    os.seteuid(65534)
+    try:
+        with JournalReader(full) as reader, pytest.raises(StoreUnavailable) as caught:
+            reader.events()
+    finally:
+        os.seteuid(0)
+    assert f"{full}: permission is denied" in caught.value.message
+    assert "owner" in caught.value.remedy

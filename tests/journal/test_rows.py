@@ -24,10 +24,12 @@ def test_an_event_becomes_its_columns_in_order():
     )
 
 
-@pytest.mark.accepts("B-79")
-def test_a_summary_is_never_longer_than_its_column(owner):
-    row = worker_row(status(why="w" * 5000), owner)
-    assert row[6] == "w" * 255
+@pytest.mark.accepts("B-79", "C-131")
+@pytest.mark.parametrize("sign", ["w", "ü", "\U0001f680", "\udc80"])
+def test_a_summary_is_never_longer_than_its_column_and_is_cut_between_characters(owner, sign):
+    summary = worker_row(status(why=sign * 5000), owner)[6]
+    assert len(summary) == 255
+    assert summary.encode().decode() == summary
 
 
 @pytest.mark.accepts("O-32")

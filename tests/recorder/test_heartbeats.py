@@ -110,6 +110,13 @@ def test_the_rows_of_workers_that_are_gone_go_and_only_ours(store):
     assert set(rows(store)) == {"supervisor_orion", "supervisor_lyra", "far"}
 
 
+def test_the_last_words_of_a_supervisor_remove_nothing(store):
+    write_rows(store, document(worker("web"), worker("off", state="stopped")), None, NOW)
+    last = document(worker("web", state="stopped"), status="terminated")
+    assert write_rows(store, last, None, NOW).removed == 0
+    assert set(rows(store)) == {"supervisor_orion", "web", "off"}
+
+
 def test_a_supervisor_that_was_renamed_leaves_no_second_row(store):
     write_rows(store, document(worker("a")), None, NOW)
     write_rows(store, document(worker("a"), name="vega"), None, NOW)

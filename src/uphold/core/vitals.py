@@ -20,6 +20,8 @@ UNHEALTHY: Final = "UPH_WORKER_UNHEALTHY"
 UNRESPONSIVE: Final = "UPH_WORKER_UNRESPONSIVE"
 _MISSED_BEATS: Final = 3
 _FIRST_PAUSE: Final = 0.1
+_LONGEST_BEFORE_READY: Final = 1.0
+"""Others may wait for it: that it is ready is known within a second."""
 _BADNESS: Final = {Health.HEALTHY: 0, Health.UNKNOWN: 1, Health.DEGRADED: 2, Health.UNHEALTHY: 3}
 
 
@@ -69,7 +71,7 @@ def pause_before(probe: Probe, asked: int, *, ready: bool) -> float:
     """Say how long to wait before the next question; who is not ready yet is asked sooner."""
     if ready:
         return probe.every
-    return min(probe.every, _FIRST_PAUSE * 2.0 ** min(asked, 16))
+    return min(probe.every, _LONGEST_BEFORE_READY, _FIRST_PAUSE * 2.0 ** min(asked, 16))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ and to be heard (`store`). Supervision depends on neither.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core.events import Note
@@ -80,17 +81,13 @@ class Copies:
 
     def table(self, supervisor: Supervisor) -> dict[str, Method]:
         """Give the methods of the socket that are the recorder's."""
+        return {"sync": partial(_sync, supervisor), "store": partial(self._hear, supervisor)}
 
-        async def sync(_params: Mapping[str, Any]) -> object:
-            return {"durable_seq": await supervisor.sync()}
-
-        async def store(params: Mapping[str, Any]) -> object:
-            note = self.take(params)
-            if note is not None:
-                await supervisor.tell(note)
-            return {"ok": True}
-
-        return {"sync": sync, "store": store}
+    async def _hear(self, supervisor: Supervisor, params: Mapping[str, Any]) -> object:
+        note = self.take(params)
+        if note is not None:
+            await supervisor.tell(note)
+        return {"ok": True}
 
     def take(self, params: Mapping[str, Any]) -> Note | None:
         """Believe what the recorder says; gives the news that it is, if it is any."""
@@ -149,6 +146,10 @@ class Copies:
             payload=self._redactor().value(payload),
             severity=severity,
         )
+
+
+async def _sync(supervisor: Supervisor, _params: Mapping[str, Any]) -> object:
+    return {"durable_seq": await supervisor.sync()}
 
 
 def read_report(home: Home) -> dict[str, Any] | None:

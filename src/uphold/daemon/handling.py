@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from uphold.core import orders
+from uphold.core.names import is_label
 from uphold.core.orders import Refusal
+from uphold.errors import EXIT_USAGE, UpholdError
+from uphold.inbox.flags import Flag
 from uphold.inbox.obeying import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from uphold.core.orders import Wish
     from uphold.core.specs import DeploySpec
     from uphold.engine.supervisor import Supervisor
-    from uphold.inbox.flags import Flag
-
-CODE: Final = frozenset({"update_code", "update_code_deps", "rollback_code"})
 
 
 def wish_of(flag: Flag, deploy: DeploySpec | None) -> Wish | None:
@@ -60,6 +61,8 @@ class Handling:
         self._journal = journal
         self._mirrored = mirrored
         """Brings the pause markers on the share in step with what is held."""
+        self._announced: dict[str, str] = {}
+        """Jobs that wait for the flag of a task, as whoever wrote it has put on record."""
 
     async def carry(self, flag: Flag) -> Answer:
         """Carry a flag out; whatever goes wrong becomes its answer."""
@@ -81,7 +84,8 @@ class Handling:
             label=flag.label,
             task_id=flag.task_id,
         )
-        job = await desk.submit(order)
+        announced = self._announced.pop(flag.task_id, None)
+        job = await desk.submit(order if announced is None else replace(order, id=announced))
         if isinstance(job, Refusal):
             return Answer(success=False, error=job.message, details={"code": job.code})
         results = await job.done
@@ -99,19 +103,47 @@ class Handling:
 
     async def known(self, task_id: str) -> Answer | None:
         """Find what a task came to that was taken before: no task has two effects."""
-        return await asyncio.to_thread(self._known, task_id)
+        found = await asyncio.to_thread(self._found, task_id)
+        if found is None:
+            return None
+        if found["state"] == "queued":
+            self._announced[task_id] = str(found["job_id"])
+            return None
+        return Answer(
+            success=found["state"] == "succeeded",
+            error=None if found["last_error"] is None else str(found["last_error"]),
+            details={"duplicate_of": found["job_id"], "state": found["state"]},
+            job_id=str(found["job_id"]),
+        )
 
-    def _known(self, task_id: str) -> Answer | None:
+    async def announce(self, params: Mapping[str, Any]) -> object:
+        """Put a flag on record that somebody is about to write: a queued job, and an audit row."""
+        task, handler, worker = (
+            str(params.get(key) or "") for key in ("task_id", "handler", "worker_id")
+        )
+        label = None if params.get("label") is None else str(params["label"])
+        flag = Flag(file="", task_id=task, handler=handler, worker_id=worker, label=label)
+        wish = wish_of(flag, self._deploy())
+        if wish is None or not (task and worker) or not (label is None or is_label(label)):
+            raise UpholdError(
+                "'announce' needs task_id, handler and worker_id of a flag.",
+                code="UPH_ORDER_INVALID",
+                exit_code=EXIT_USAGE,
+            )
+        desk = self._supervisor.desk
+        order = desk.order(
+            wish,
+            author=str(params.get("author") or "unknown")[:200],
+            origin="flag",
+            label=flag.label,
+            task_id=flag.task_id,
+        )
+        row = await desk.announce(order, wish.names)  # type: ignore[union-attr]
+        return {"job_id": row.id, "task_id": row.task_id}
+
+    def _found(self, task_id: str) -> Mapping[str, Any] | None:
         from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox
 
         with JournalReader(self._journal) as journal:
             found = journal.jobs(task_id=task_id, limit=1, newest_first=True)
-        if not found:
-            return None
-        first = found[0]
-        return Answer(
-            success=first["state"] == "succeeded",
-            error=None if first["last_error"] is None else str(first["last_error"]),
-            details={"duplicate_of": first["job_id"], "state": first["state"]},
-            job_id=str(first["job_id"]),
-        )
+        return found[0] if found else None

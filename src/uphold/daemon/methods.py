@@ -60,6 +60,8 @@ _WISHES: Final[dict[str, type[Any]]] = {
     "reset": orders.ResetWorkers,
 }
 _LONGEST_WAIT: Final = 10**7
+_ERRAND: Final = 900.0
+"""Seconds that an update may take besides: an install has ten minutes of its own."""
 _PATIENCE: Final = 30.0
 """Seconds to wait for an order beyond the longest grace, unless the client says."""
 
@@ -79,6 +81,7 @@ class Methods:
         redactor: Callable[[], Redactor],
         beats: Beats | None = None,
         copies: Copies | None = None,
+        more: Mapping[str, Method] | None = None,
     ) -> None:
         self._supervisor = supervisor
         self._config = config
@@ -89,6 +92,7 @@ class Methods:
         self._redactor = redactor
         self._beats = beats
         self._copies = copies
+        self._more = more or {}
         self._written = WrittenRows(clock)
 
     def table(self) -> dict[str, Method]:
@@ -105,6 +109,7 @@ class Methods:
             "job": self.job,
             "beat": self.beat,
             **({} if self._copies is None else self._copies.table(self._supervisor)),
+            **self._more,
         }
 
     def streams(self) -> dict[str, Stream]:
@@ -219,9 +224,23 @@ class Methods:
     async def submit(self, params: Mapping[str, Any]) -> object:
         """Take an order and wait until it has come true, if asked to."""
         _timeout(params)  # what is wrong with the request is said before anything is done
-        order = self._supervisor.desk.order(wish_of(params), origin="socket", **_authorship(params))
+        wish = wish_of(self._with_names(params))
+        order = self._supervisor.desk.order(wish, origin="socket", **_authorship(params))
         job = _taken(await self._supervisor.desk.submit(order))
         return await self._outcome(job, params)
+
+    def _with_names(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Name those who run from the checkout, where an order about it names nobody."""
+        deploy = self._config.current.settings.deploy
+        if params.get("names") or params.get("verb") not in ("update", "rollback"):
+            return params
+        if deploy is None:
+            raise UpholdError(
+                "there is no [deploy] section that says what is to be updated.",
+                code="UPH_DEPLOY_NOT_CONFIGURED",
+                remedy="Add one with the checkout and the workers that run from it.",
+            )
+        return {**params, "names": list(deploy.workers)}
 
     async def reload(self, params: Mapping[str, Any]) -> object:
         """Apply the file as it is now."""
@@ -314,6 +333,8 @@ class Methods:
         limit = _timeout(params)
         if limit is None:
             limit = longest_grace(self._supervisor.snapshot().declaration) + _PATIENCE
+            if isinstance(job.accepted.wish, orders.Errand):
+                limit += _ERRAND
         try:
             results = await asyncio.wait_for(asyncio.shield(job.done), limit)
         except TimeoutError:
@@ -322,11 +343,14 @@ class Methods:
                 code="UPH_ORDER_TIMEOUT",
                 remedy=f"See where it stands: uphold jobs; uphold why {job.row.target or ''}",
             ) from None
-        return {
+        told: dict[str, object] = {
             "schema": 1,
             "job_id": job.row.id,
             "results": self._redactor().value([plain(each) for each in results]),
         }
+        if isinstance(job.accepted.wish, orders.Errand):
+            told |= {"error": job.row.error, "details": dict(job.details)}
+        return told
 
     def _known(self, name: str) -> str:
         """Let pass the name of a worker or slot; anything else is an error with the nearest."""
@@ -368,7 +392,7 @@ def wish_of(params: Mapping[str, Any]) -> Wish:
     names = _names(params)
     if verb in ("pause", "resume") and not names:
         return orders.PauseSupervisor() if verb == "pause" else orders.ResumeSupervisor()
-    if not names:
+    if not names and verb not in ("update", "rollback"):
         raise _misused(f"'{verb}' needs the name of a worker.")
     if verb == "scale":
         replicas = params.get("replicas")
@@ -377,11 +401,25 @@ def wish_of(params: Mapping[str, Any]) -> Wish:
         return orders.ScaleWorker(name=names[0], replicas=replicas)
     if verb == "signal":
         return orders.SignalWorkers(names=names, signal=_signal_name(params.get("signal")))
+    errand = _errand_of(verb, names, params)
+    if errand is not None:
+        return errand
     wish = _WISHES.get(verb)
     if wish is None:
         raise _misused(f"there is no order '{verb}'.")
     made: Wish = wish(names=names)
     return made
+
+
+def _errand_of(verb: str, names: tuple[str, ...], params: Mapping[str, Any]) -> Wish | None:
+    if verb == "update":
+        return orders.UpdateCode(names=names, dependencies=bool(params.get("dependencies")))
+    if verb == "rollback":
+        commits = params.get("commits", 1)
+        if not isinstance(commits, int) or isinstance(commits, bool) or not 1 <= commits <= 10:
+            raise _misused("'rollback' needs a number of commits from 1 to 10.")
+        return orders.RollBackCode(names=names, commits=commits)
+    return orders.Diagnose(names=names) if verb == "diagnose" else None
 
 
 def _names(params: Mapping[str, Any]) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import runtime_view
 from uphold.daemon.narrating import BookLog
 from uphold.daemon.notifying import Service, ServiceManager
+from uphold.daemon.outreach import Around, Outreach
 from uphold.daemon.pulse import Pulse
 from uphold.daemon.telling import reflect, tell_stories
 from uphold.drivers.probing import MachineProber
@@ -146,7 +147,7 @@ async def serve(launch: Launch) -> int:
     return end.exit_code
 
 
-async def _serve_owned(
+async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
     launch: Launch, clock: MachineClock, config: FileConfig, owner: Owner, lock: HomeLock
 ) -> _End:
     home = launch.home
@@ -178,6 +179,8 @@ async def _serve_owned(
             redactor=redactors.current,
             configured=lambda: config.current.settings.store,
         )
+        outreach = _outreach(launch, config, owner, redactors, (book, driver, clock))
+        stack.push_async_callback(outreach.close)
         supervisor = Supervisor(
             config,
             Surroundings(
@@ -191,11 +194,13 @@ async def _serve_owned(
                 strays=driver.find_strays,
                 prober=MachineProber(home, clock, driver),
                 remembered=_remembered(home) if rescued or journal.fresh else None,
+                errands=outreach.errands(),
                 supervisor_id=owner.supervisor_id,
                 lag=partial(_longest_turn, launch),
             ),
         )
 
+        outreach.attend(supervisor)
         about = partial(_about, launch, owner, name, supervisor, redactors)
         mirror = stack.enter_context(
             closing(RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER)))
@@ -219,6 +224,7 @@ async def _serve_owned(
             redactor=redactors.current,
             beats=beats,
             copies=copies,
+            more={"announce": outreach.announce},
         )
         beats.tell_to(supervisor.tell)
         server = ControlServer(home.path, methods.table(), methods.streams())
@@ -232,6 +238,7 @@ async def _serve_owned(
             await supervisor.tell(_own_note("journal.rescued", rescued))
         reread = partial(_reload, config, supervisor, service, clock)
         helpers = [
+            asyncio.create_task(outreach.run(), name="share"),
             asyncio.create_task(_follow_config(config, reread, link, clock), name="config"),
             asyncio.create_task(
                 keep_house(journal, partial(_restored, lock, ear), supervisor.tell, clock),
@@ -252,6 +259,30 @@ async def _serve_owned(
         final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
         mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
         return _End(code, _owed(supervisor, config, copies))
+
+
+def _outreach(
+    launch: Launch,
+    config: FileConfig,
+    owner: Owner,
+    redactors: _Redactors,
+    ours: tuple[Logbook, ProcessDriver, MachineClock],
+) -> Outreach:
+    book, driver, clock = ours
+    outreach = Outreach(
+        Around(
+            home=launch.home,
+            config=config,
+            environ=launch.environ,
+            clock=clock,
+            log=BookLog(book),
+            redactor=redactors.current,
+            supervisor_id=owner.supervisor_id,
+            children=driver.children,
+        )
+    )
+    book.heard_by = outreach.heed
+    return outreach
 
 
 def _logbook(home: Home, clock: MachineClock, redactors: _Redactors) -> Logbook:

@@ -63,6 +63,8 @@ class DeployRecord:
     installed: bool = False
     """Whether installing packages was begun."""
     step: Step = Step.PREPARED
+    label: str | None = None
+    """What the operator called it."""
     error: str = ""
     """Why it is being returned, or what ended it early."""
     code: str = ""

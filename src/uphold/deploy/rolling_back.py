@@ -33,7 +33,9 @@ class RollingBack:
     def __init__(self, checkout: Checkout) -> None:
         self._checkout = checkout
 
-    def check(self, job: str, commits_back: object = 1) -> DeployRecord:
+    def check(
+        self, job: str, commits_back: object = 1, *, label: str | None = None
+    ) -> DeployRecord:
         """Choose what is to be reverted; UpholdError if that cannot be done."""
         count = checked_count(commits_back)
         checkout = self._checkout
@@ -49,7 +51,9 @@ class RollingBack:
             for commit, parent, *_ in chosen:
                 checkout.check_way(commit, parent)
         ids = tuple(entry[0] for entry in chosen)
-        return DeployRecord(job=job, verb=Verb.ROLLBACK, before=before, base=before, reverts=ids)
+        return DeployRecord(
+            job=job, verb=Verb.ROLLBACK, before=before, base=before, reverts=ids, label=label
+        )
 
     def preview(self, record: DeployRecord) -> list[str]:
         """Show what is to be reverted, a line for each."""
@@ -164,6 +168,8 @@ class RollingBack:
                 told["failed_commit"] = lines[count]
         if record.error:
             told["error"] = record.error
+        if record.label is not None:
+            told["label"] = record.label
         told["commands"] = list(checkout.git.transcript.commands)
         return told
 

@@ -34,7 +34,7 @@ class Updating:
         self._checkout = checkout
         self._installer = installer
 
-    def check(self, job: str, *, packages: bool = False) -> DeployRecord:
+    def check(self, job: str, *, packages: bool = False, label: str | None = None) -> DeployRecord:
         """Fetch, and find out whether an update can be made; UpholdError if not.
 
         Workers go on meanwhile: nothing they see is touched.
@@ -50,7 +50,9 @@ class Updating:
         if packages:
             self._check_requirements(target)
         verb = Verb.UPDATE_DEPS if packages else Verb.UPDATE
-        return DeployRecord(job=job, verb=verb, before=before, base=base, target=target)
+        return DeployRecord(
+            job=job, verb=verb, before=before, base=base, target=target, label=label
+        )
 
     def apply(self, record: DeployRecord, note: Note) -> Outcome:
         """Do it, while the workers are stopped; the old commit is put back if anything fails."""
@@ -240,6 +242,8 @@ class Updating:
             aside = checkout.describe(checkout.between(record.base, record.before)[:_MOST_LISTED])
             told["reverts_set_aside"] = [commit.line for commit in aside]
         told["packages"] = record.verb is Verb.UPDATE_DEPS
+        if record.label is not None:
+            told["label"] = record.label
         told["commands"] = list(checkout.git.transcript.commands)
         return told
 

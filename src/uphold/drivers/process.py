@@ -90,10 +90,11 @@ class ProcessDriver:
         )
         self.scanner = Scanner()
         self._finder = Finder(home, clock, self.scanner)
-        children: set[int] = set()
-        emptier = Emptier(home, clock, self.scanner, self._facts.tell, children.__contains__)
+        self.children: set[int] = set()
+        """Processes whose end nobody else may take; others that are started here may be added."""
+        emptier = Emptier(home, clock, self.scanner, self._facts.tell, self.children.__contains__)
         scale = Scale(clock, self.scanner, self._facts.tell)
-        self._watch = Watch(home, clock, self._facts, emptier, children, scale=scale)
+        self._watch = Watch(home, clock, self._facts, emptier, self.children, scale=scale)
         self._starter = Starter(
             home,
             clock,

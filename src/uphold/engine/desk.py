@@ -9,10 +9,11 @@ from uphold.core import orders
 from uphold.core.orders import Order, Refusal, order_id
 from uphold.core.outcomes import Result
 from uphold.core.statuses import ALIVE, State
+from uphold.engine.auditing import audit_entry
 from uphold.engine.errands import Errands
 from uphold.engine.intake import Intake
 from uphold.engine.jobs import Job, Jobs, endings
-from uphold.ports.journals import Batch
+from uphold.ports.journals import Batch, JobRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,6 +98,23 @@ class Desk:
         if isinstance(answer, Job):
             await self.review()
         return answer
+
+    async def announce(self, order: Order, names: tuple[str, ...]) -> JobRow:
+        """Put an order on record that will come by another way: queued, and nothing else yet."""
+        at = order.at
+        row = JobRow(
+            id=order.id,
+            task_id=order.task_id,
+            type=order.wish.VERB,
+            target=",".join(names)[:255],
+            label=order.label,
+            state="queued",
+            created_at=at,
+            updated_at=at,
+        )
+        audit = audit_entry(order, names, outcome="announced")
+        await self._ledger.write_or_refuse(Batch(audit=[audit], jobs=[row]))
+        return row
 
     def job(self, job_id: str) -> Job | None:
         """Find an order that is still under way."""

@@ -92,11 +92,11 @@ class Reconciler:
         self._awaited: dict[str, float] = {}
         """The soonest wake of each worker: a day's wait is looked at often, and noted once."""
         self._alarm = asyncio.Event()
-        self._turning = False
         self._rest_until = self._rush_until = Instant(0.0)
         self._begun: set[str] = set()
         """Slots of which something was begun that has not come to anything yet."""
         self._all_told = asyncio.Event()
+        self._turning = False
         self.turned = 0
         """Version of the declaration that the last whole turn went by."""
         self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})

@@ -285,6 +285,8 @@ class Supervisor:
                 self._life.blame(error)
             self._main.cancel()
             await asyncio.wait({self._main})
+            if self.running:  # cancelled before its first step: nobody has let go yet
+                await self._let_go()
 
     def _introduce(self, memory: Memory) -> None:
         world = self._world

@@ -11,13 +11,14 @@ import os
 import selectors
 import signal
 import subprocess  # noqa: TID251 - host starts programs
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
 from uphold.host.clock import MachineClock
 from uphold.host.environments import BASE, DEFAULT_PATH
-from uphold.host.proctable import read_proc
+from uphold.host.proctable import main_children, read_proc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ _GRACE: Final = 2.0
 """Seconds between asking a program to end and ending it: git takes its lock files away."""
 _REST: Final = 0.5
 """Seconds that output may still come after a program has ended."""
+_PAUSE: Final = 0.005
 _CHUNK: Final = 1 << 16
 
 
@@ -177,6 +179,7 @@ class _Watch:
             # Before it is waited for: until then its number, and its group's, is nobody else's.
             self._signal(signal.SIGKILL)
             self._attend(selector, self._now() + _REST)
+            self._bury(self._now() + _REST)
         return self._told(self._wait(_GRACE), timed_out=not on_time)
 
     def _listen(self, selector: selectors.BaseSelector, closing: ExitStack) -> None:
@@ -233,6 +236,26 @@ class _Watch:
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+    def _bury(self, until: float) -> None:
+        """Take those of its group that came to us, as a supervisor takes in orphans.
+
+        They are of our own session, where nobody else looks for them.
+        """
+        while self._ended and self._now() < until:
+            left = [pid for pid in main_children() if self._is_orphan(pid)]
+            if not left:
+                return
+            for pid in left:
+                with suppress(ChildProcessError):
+                    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+            time.sleep(_PAUSE)
+
+    def _is_orphan(self, pid: int) -> bool:
+        try:
+            return pid != self._process.pid and os.getpgid(pid) == self._process.pid
+        except OSError:
+            return False
 
     def _wait(self, seconds: float) -> int | None:
         try:

@@ -138,6 +138,8 @@ class Logbook:
         self._echo = echo
         self._lock = threading.Lock()
         self._lost = {self._runtime: 0, self._supervisor: 0}
+        self.heard_by: Callable[[bytes], None] | None = None
+        """Who else gets each line for people, if anybody does."""
 
     def write(  # noqa: PLR0913 - the fields of a record
         self,
@@ -163,6 +165,9 @@ class Logbook:
             if self._echo is not None:
                 for record in records:
                     self._repeat(_for_people(record))
+            if self.heard_by is not None:
+                for record in records:
+                    self.heard_by(_for_people(record))
 
     def _record(self, entry: Entry) -> Record:
         return {

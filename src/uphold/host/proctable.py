@@ -95,6 +95,12 @@ def read_proc(path: str, *, at_once: bool = False) -> bytes:
         os.close(descriptor)
 
 
+def main_children() -> list[int]:
+    """List our main thread's children: those it started, and those that came to us."""
+    raw = read_proc(f"/proc/self/task/{os.getpid()}/children")
+    return [int(number) for number in raw.split()]
+
+
 @cache
 def boot_id() -> str:
     """Name the current boot of this machine; every recorded process number is void after it."""

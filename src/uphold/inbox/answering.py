@@ -83,15 +83,19 @@ class Helper:
         if what == "flags":
             return self._flags(top, given)
         if what == "names":
-            try:
-                return names_in(top.folder(given["folder"]), given["most"])
-            except FileNotFoundError:
-                return []  # without an inbox nothing lies in it
+            return self._names(top, given["folder"], given["most"])
         if what == "survey":
             return survey(top, self._paths)
         if what not in _SHELVED:
             raise Wrong(f"nobody knows how to {what}")
         return _shelve(Shelves(top, self._owner), what, given)
+
+    def _names(self, top: Top, folder: str, most: int) -> list[dict[str, Any]]:
+        try:
+            descriptor = top.folder(folder, make=False)
+        except FileNotFoundError:
+            return []
+        return names_in(descriptor, most, self._scan.is_ours if folder == "inbox" else None)
 
     def _flags(self, top: Top, given: dict[str, Any]) -> dict[str, Any]:
         after = given["after"]
@@ -109,6 +113,7 @@ _SHELVED = frozenset(
         "give_back",
         "reread",
         "reject",
+        "reason",
         "put",
         "remove",
         "read",

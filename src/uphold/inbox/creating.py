@@ -1,7 +1,7 @@
 """Making flags: the sending side, for the command line and for tests.
 
 The same rules as those of the reader hold here, so that nothing is sent that would be refused.
-Writing the file is left to whoever can reach the share.
+`uphold flag list` sees here what has become of those that were sent.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from uphold.wire.codecs import encode
 
 if TYPE_CHECKING:
     from uphold.core.specs import SenderSpec
+    from uphold.inbox.shares import Entry, Inbox, Share
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -87,3 +88,26 @@ def flag_name(handler: str, worker_id: str, task_id: str) -> str:
     The reader takes the addressee from the content, so what follows the action does not matter.
     """
     return f"supervisor_{handler}_{worker_id}_{task_id}.flag"
+
+
+class Lying(NamedTuple):
+    """What lies in an inbox: waiting, being worked on, and refused, each the newest first."""
+
+    pending: tuple[Entry, ...]
+    processing: tuple[Entry, ...]
+    rejected: tuple[tuple[Entry, str], ...]
+    """With the reasons."""
+
+
+async def send(share: Share, draft: Draft) -> str:
+    """Drop a flag into the inbox, whole and never in place of another; give its path."""
+    return await share.put("inbox", draft.name, draft.content, new=True)
+
+
+async def list_flags(inbox: Inbox, most: int = 100) -> Lying:
+    """See what lies in an inbox, without touching or making anything."""
+    pending, processing, rejected = [
+        tuple(await inbox.names(folder, most)) for folder in ("inbox", "processing", "rejected")
+    ]
+    reasons = [await inbox.reason(each.name) for each in rejected]
+    return Lying(pending, processing, tuple(zip(rejected, reasons, strict=True)))

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 LARGEST: Final = 64 * 1024
 """Bytes of a flag."""
 DEEPEST: Final = 8
+MOST_KEYS: Final = 64
 LONGEST_NUMBER: Final = 18
 """Digits of a whole number; every program can hold that many."""
 
@@ -52,6 +53,8 @@ def decode_strictly(raw: bytes) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MOST_KEYS:
+        raise Unacceptable(f"an object in it has more than {MOST_KEYS} keys")
     made = dict(pairs)
     if len(made) != len(pairs):
         raise Unacceptable("a key stands in it twice")
@@ -70,7 +73,7 @@ def _float(text: str) -> float:
 
 
 def _int(text: str) -> int:
-    if len(text.lstrip("-")) > LONGEST_NUMBER:
+    if len(text) > LONGEST_NUMBER and len(text.lstrip("-")) > LONGEST_NUMBER:
         raise Unacceptable("a number in it is too large")
     return int(text)
 
@@ -98,5 +101,7 @@ def _look_through(value: object) -> None:
 
 
 def _refuse_halves(text: str) -> None:
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise Unacceptable("it holds half a character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as cause:
+        raise Unacceptable("it holds half a character") from cause

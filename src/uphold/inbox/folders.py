@@ -53,14 +53,17 @@ class Top:
         try:
             self.descriptor = self._keep(os.open(root, _FOLDER))
             state = self._walk(layout["state"])
+            self._compare(root, os.fstat(state).st_dev, mark)
         except (FileNotFoundError, NotADirectoryError) as cause:
             self.close()
             text = f"{root} has no folder {layout['state']}, so the share is not mounted there"
             raise Unmounted(text) from cause
+        except PermissionError as cause:
+            self.close()
+            raise Unmounted(f"{root} may not be entered by this user") from cause
         except BaseException:
             self.close()
             raise
-        self._compare(root, os.fstat(state).st_dev, mark)
 
     def __enter__(self) -> Self:
         return self
@@ -73,15 +76,16 @@ class Top:
         while self._open:
             os.close(self._open.pop())
 
-    def folder(self, name: str) -> int:
-        """Open one of the share's folders; those that are ours are made."""
+    def folder(self, name: str, *, make: bool = True) -> int:
+        """Open one of the share's folders; those that are ours are made if they are missing."""
         if name == "top":
             return self.descriptor
         if name not in MADE:
             return self._walk(self._layout[name])
         parent = self._walk(self._layout[MADE[name]])
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=parent)
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
         return self._keep(os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
 
     def parent_of(self, path: str) -> tuple[int, str]:
@@ -105,7 +109,6 @@ class Top:
         if device == mark.device:
             return
         if device in mark.beneath:
-            self.close()
             raise Unmounted(f"{root} lies on the disk it is mounted on: it is not mounted")
         # A share that is mounted again may have another number than before.
         mark.device = device

@@ -74,7 +74,7 @@ class Helper(asyncio.Protocol):
         self._transport.write(json.dumps({"id": number, **request}).encode() + b"\n")
         return answer
 
-    def abandon(self, failure: Exception) -> None:
+    def abandon(self, failure: HostFailure) -> None:
         """Wait for it no more. One that hangs in the kernel ends only when the share lets it."""
         waiting = tuple(self._waiting.values())
         for answer in waiting:
@@ -108,14 +108,20 @@ class Helper(asyncio.Protocol):
         """Hand answers to whoever waits for them."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            answer = json.loads(line)
-            waiting = self._waiting.get(answer["id"])
+            try:
+                answer = json.loads(line)
+                waiting = self._waiting.get(answer["id"])
+            except (ValueError, LookupError, TypeError, RecursionError):
+                text = "the helper of the share says what nobody understands."
+                self.abandon(HostFailure(text, code=UNREACHABLE))
+                return
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever still waits that no answer will come."""
-        self.abandon(exc or HostFailure("the helper of the share has ended.", code=UNREACHABLE))
+        why = "" if exc is None else f" ({exc})"
+        self.abandon(HostFailure(f"the helper of the share has ended{why}.", code=UNREACHABLE))
 
     def _ended(self) -> None:
         if self._end.done():
@@ -130,6 +136,24 @@ class Helper(asyncio.Protocol):
 
 async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
     """Start a helper for one share; HostFailure if no program can be started."""
+    try:
+        ours, process = _spawn(root, settings)
+    except OSError as cause:
+        raise HostFailure(
+            f"no helper could be started for the share {root}: {cause.strerror}.",
+            code="UPH_START_NO_RESOURCES",
+        ) from cause
+    helper = Helper(process)
+    try:
+        await asyncio.get_running_loop().create_connection(lambda: helper, sock=ours)
+    except BaseException:
+        ours.close()
+        helper.abandon(HostFailure("the helper of the share was not reached.", code=UNREACHABLE))
+        raise
+    return helper
+
+
+def _spawn(root: str, settings: Mapping[str, Any]) -> tuple[socket.socket, Process]:
     ours, theirs = socket.socketpair()
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     # The whole name of the interpreter, no site, no variables: it needs nothing of ours.
@@ -148,6 +172,7 @@ async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
             limits=Limits(),
             extra=(theirs.fileno(), REQUESTS),
         )
+        # Should it not be possible to hold it, it ends by itself: nobody is at the other end.
         process = hold_child(spawn(program), "")
     except BaseException:
         ours.close()
@@ -155,11 +180,4 @@ async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
     finally:
         theirs.close()
         os.close(nowhere)
-    helper = Helper(process)
-    try:
-        await asyncio.get_running_loop().create_connection(lambda: helper, sock=ours)
-    except BaseException:
-        ours.close()
-        helper.abandon(HostFailure("the helper of the share was not reached.", code=UNREACHABLE))
-        raise
-    return helper
+    return ours, process

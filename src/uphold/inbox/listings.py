@@ -11,12 +11,13 @@ import os
 import re
 import time
 from fnmatch import translate
+from itertools import islice
 
-from uphold.inbox.shelves import oddity
+from uphold.inbox.shelves import REASON, oddity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     Key = tuple[int, str]
@@ -62,7 +63,7 @@ class Scan:
         until = time.monotonic() + LONGEST_LOOK  # noqa: TID251 - a program of its own
         looked = 0
         for number, entry in enumerate(self._entries):
-            if self._is_ours(entry.name):
+            if self.is_ours(entry.name):
                 looked += 1
                 if (key := _key(entry, after)) is not None:
                     yield key
@@ -73,22 +74,23 @@ class Scan:
                 return
         self._cut = False
 
-    def _is_ours(self, name: str) -> bool:
+    def is_ours(self, name: str) -> bool:
+        """Tell whether a file of this name is a flag."""
         return not name.startswith(".") and self._ours(name) is not None
 
 
-def names_in(folder: int, most: int) -> list[dict[str, Any]]:
-    """List what lies in a folder of ours, the newest first; explanations are left out."""
+def names_in(
+    folder: int, most: int, wanted: Callable[[str], bool] | None = None
+) -> list[dict[str, Any]]:
+    """List what lies in a folder, the newest first; hidden files and reasons are left out."""
     found: list[tuple[float, str, int]] = []
     with os.scandir(folder) as entries:
-        for number, entry in enumerate(entries):
-            if entry.name.startswith(".") or number >= MOST_LOOKED_AT:
+        for entry in islice(entries, MOST_NAMES):
+            name = entry.name
+            if name.startswith(".") or name.endswith(REASON) or len(found) >= MOST_LOOKED_AT:
                 continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            found.append((status.st_mtime, entry.name, status.st_size))
+            if (key := _key(entry, None)) is not None and (wanted is None or wanted(name)):
+                found.append((key[0][0] / 1e9, name, key[1]))
     found.sort(reverse=True)
     return [
         {"name": name, "modified": modified, "size": size} for modified, name, size in found[:most]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.core.names import is_worker_name
 from uphold.core.specs import Instant
 from uphold.errors import HostFailure
 from uphold.inbox.helpers import UNREACHABLE, Helper, start_helper
@@ -59,6 +60,7 @@ class Reach:
 
         `children` is kept up to date: numbers of processes whose end nobody else may take.
         """
+        assert is_worker_name(owner), "it becomes the first part of names in processing/"
         self._spec = spec
         self._owner = owner
         self._clock = clock
@@ -114,8 +116,10 @@ class Reach:
             answer = await self._answer(helper, {"do": what, **given})
             result = self._result(answer)
         except HostFailure as cause:
-            # Trouble with one file does not mean that the share is away.
-            self._note(cause if cause.code in _AWAY else None)
+            if cause.code in _AWAY:
+                self._note(cause)
+            elif cause.code == FAILED:  # trouble with one file: somebody has answered
+                self._note(None)
             raise
         finally:
             self._asked -= 1
@@ -127,10 +131,6 @@ class Reach:
         cancel = self._clock.alarm(until, lambda: self._give_up(helper))
         try:
             return await helper.ask(request)
-        except OSError as cause:
-            raise HostFailure(
-                f"the helper of the share {self._spec.share} has ended: {cause}.", code=UNREACHABLE
-            ) from cause
         finally:
             cancel()
 
@@ -195,6 +195,8 @@ class Reach:
         """Remember how the share stands, and tell of it if that has changed."""
         reachable = failure is None
         before = self._standing
+        if self._closed:
+            return
         if before is not None and before.reachable == reachable:
             if failure is not None:
                 self._standing = replace(before, code=failure.code, why=failure.message)

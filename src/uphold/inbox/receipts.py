@@ -38,7 +38,7 @@ def stamp(wall: float) -> str:
 
 def receipt_name(handler: str | None, task_id: str | None, wall: float, token: str = "") -> str:
     """Name a receipt; `token` tells apart those of flags that did not say who they are."""
-    task = task_id or "_".join(part for part in (UNKNOWN, token) if part)
+    task = task_id or "_".join(part for part in (UNKNOWN, _in_a_name(token)) if part)
     return f"supervisor_result_{handler or UNKNOWN}_{task}_{stamp(wall)}.json"
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from uphold.inbox.flags import Reading, Rules
     from uphold.inbox.shares import Content, Entry, Inbox
 
+_AT_ONCE: Final = 20
+"""Flags that are asked for together: enough to keep the helper busy, too few to hold up others."""
 _MOST_WATCHED: Final = 1_000
 """Unfinished files whose growth is remembered."""
 
@@ -84,7 +86,10 @@ class Receiver:
         have been claimed without our knowing is found by `interrupted`, once the share is back.
         """
         listing = await self._inbox.flags()
-        found = await asyncio.gather(*(self._tried(each, rules, now) for each in listing.entries))
+        found: list[_Outcome] = []
+        for first in range(0, len(listing.entries), _AT_ONCE):
+            few = listing.entries[first : first + _AT_ONCE]
+            found += await asyncio.gather(*(self._tried(each, rules, now) for each in few))
         if not listing.more:
             names = {each.name for each in listing.entries}
             self._watched = {key: seen for key, seen in self._watched.items() if key in names}

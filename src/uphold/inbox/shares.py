@@ -124,8 +124,13 @@ class Inbox:
         )
         return place
 
+    async def reason(self, rejected: str) -> str:
+        """Read why a flag was refused; empty if nobody says so."""
+        found = await self._reach.ask("reason", rejected=rejected)
+        return str(found)
+
     async def names(self, folder: str, most: int = MOST_NAMES) -> list[Entry]:
-        """List what lies in `processing` or `rejected`, the newest first."""
+        """List what lies in `inbox`, `processing` or `rejected`, the newest first."""
         found = await self._reach.ask("names", folder=folder, most=most)
         return [Entry(**each) for each in found]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from binascii import b2a_base64
+from binascii import a2b_base64, b2a_base64
 from contextlib import suppress
 
 from uphold.inbox.folders import Top, Wrong, checked
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGEST_FLAG = 64 * 1024
+REASON = ".reason.txt"
+"""What the file beside a rejected flag ends with."""
 _LONGEST_NAME = 255
 _ROOM_BESIDE = 48
 """Bytes that what we add to a name needs at most."""
@@ -27,6 +29,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMP = ".uphold.tmp"
 _PUT = frozenset({"outbox", "state", "logs", "diagnostics", "inbox"})
 _REMOVED = frozenset({"state", "processing"})
+_LONGEST_REASON = 2_000
 _ABANDONED = 3600.0
 """Seconds after which an unfinished file of ours has surely been given up."""
 
@@ -81,12 +84,21 @@ class Shelves:
             if not exists(rejected, place):
                 return None
         # Straight under its name: it is nobody's order, and whoever floods us pays for less work.
-        beside = os.open(f"{place}.reason.txt", _CREATE, 0o666, dir_fd=rejected)
+        beside = os.open(f"{place}{REASON}", _CREATE, 0o666, dir_fd=rejected)
         try:
             write_all(beside, reason.encode("utf-8", "backslashreplace"))
         finally:
             os.close(beside)
         return place
+
+    def reason(self, rejected: str) -> str:
+        """Read the reason that lies beside a rejected flag, shortened; empty if none does."""
+        try:
+            folder = self._top.folder("rejected", make=False)
+            found = take(folder, checked(f"{rejected}{REASON}"), _LONGEST_REASON, end=True)
+        except FileNotFoundError:
+            return ""
+        return a2b_base64(found.get("raw", "")).decode("utf-8", "replace").strip()
 
     def put(self, folder: str, name: str, content: bytes, *, new: bool, durable: bool) -> None:
         """Write a file, whole or not at all; `new`: never in place of another."""
@@ -129,8 +141,9 @@ class Shelves:
         log = os.open(checked(name), flags, 0o666, dir_fd=logs)
         try:
             found = os.fstat(log)
-            if not stat.S_ISREG(found.st_mode):
-                raise Wrong(f"{name} is {oddity(found)}, not a log")
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                # A second name could be that of a file that is no business of anybody here.
+                raise Wrong(f"{name} is {oddity(found) or 'a file with several names'}, not a log")
             if found.st_size and found.st_size + len(lines) > max_size:
                 os.close(log)
                 _rotate(logs, name, keep)

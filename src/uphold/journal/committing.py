@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _STAYS_USABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY})
 """Errors after which the connection is as good as before."""
 _ROWS_TO_CHECKPOINT: Final = 4_000
+_ROWS_TO_PRUNE: Final = 2_000
 _MARK_DURABLE: Final = (
     "INSERT INTO meta_t (key, value) VALUES"
     " (?, (SELECT coalesce(max(rev), 0) FROM jobs_t)),"
@@ -66,10 +67,10 @@ class Committer:
         self._events: int | None = None
         """How many there are, once they were counted."""
 
-    def prune_due(self, keep: Keep) -> bool:
-        """Tell whether so much was written that something else may have to go."""
-        # Half of what may go at once: what is removed keeps ahead of what is written.
-        return self._since_prune >= max(1, keep.at_once // 2)
+    def surplus(self, keep: Keep) -> int:
+        """Tell how often over so much was written that something else may have to go."""
+        # A tenth of all is little, and two thousand rows are rare enough to cost nobody time.
+        return self._since_prune // max(1, min(_ROWS_TO_PRUNE, keep.events // 10))
 
     @property
     def checkpoint_due(self) -> bool:
@@ -131,7 +132,6 @@ class Committer:
 
         Without `now` only what is too much goes, whatever its age.
         """
-        self._since_prune = 0
         copied = EVERYTHING if keep.spool is None else copied_of(self._path)
         connection = self._open()
         self._wait_for_disk(connection, False)  # what a power cut brings back goes again
@@ -144,16 +144,25 @@ class Committer:
             self._undo(connection, cause)
             raise
         self._link, self._events = stock
+        more = removed >= keep.at_once
+        self._since_prune = max(0, self._since_prune - removed) if more else 0
         self._since_checkpoint += removed
         return removed or self._shorten(connection, keep)
 
-    def prune_surplus(self, keep: Keep) -> None:
-        """Remove what is too much, as fast as it comes; what cannot go now goes later."""
+    def prune_some(self, keep: Keep) -> bool:
+        """Remove some of what is too much, whatever its age; True when there may be more."""
+        try:
+            return self.prune(None, keep) >= keep.at_once
+        except (sqlite3.Error, OSError, StoreUnavailable):
+            self._since_prune = 0  # tried again when as much has been written
+            return False
+
+    def prune_much(self, keep: Keep) -> bool:
+        """Remove twice what was written since the last time, if so much is too much."""
         may_go = 2 * self._since_prune
-        with suppress(sqlite3.Error, OSError, StoreUnavailable):
-            while may_go > 0:
-                removed = self.prune(None, keep)
-                may_go = may_go - removed if removed >= keep.at_once else 0
+        while may_go > 0 and self.prune_some(keep):
+            may_go -= keep.at_once
+        return False
 
     def _shorten(self, connection: sqlite3.Connection, keep: Keep) -> int:
         try:

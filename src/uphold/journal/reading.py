@@ -7,8 +7,9 @@ the public interface. Only the standard library is used, so that the command lin
 from __future__ import annotations
 
 import json
+import os
 import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from uphold.core.names import worker_of
 from uphold.core.times import utc_text
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
     Question = tuple[str, Mapping[str, object]]
     Shape = dict[str, object]
+
+_BY_EFFECT: Final = os.access in os.supports_effective_ids
 
 
 class JournalReader:
@@ -198,15 +201,28 @@ class JournalReader:
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            if not self._path.exists():
-                raise StoreUnavailable(
-                    f"there is no journal at {self._path}.",
-                    code="UPH_JOURNAL_MISSING",
-                    remedy="Has a supervisor ever run here? Check --home, or run uphold start.",
-                )
+            self._refuse_unreadable()
             self._still = reads_still(self._path)
             self._connection = connect_reading(self._path)
         return self._connection
+
+    def _refuse_unreadable(self) -> None:
+        try:
+            self._path.stat()
+            readable = os.access(self._path, os.R_OK, effective_ids=_BY_EFFECT)
+        except (FileNotFoundError, NotADirectoryError):
+            raise StoreUnavailable(
+                f"there is no journal at {self._path}.",
+                code="UPH_JOURNAL_MISSING",
+                remedy="Has a supervisor ever run here? Check --home, or run uphold start.",
+            ) from None
+        except OSError:
+            readable = False
+        if not readable:
+            raise StoreUnavailable(
+                f"cannot use the journal {self._path}: permission is denied.",
+                remedy="Only the owner of the home may read it: ask as that user, or as root.",
+            )
 
     def _moved(self) -> bool:
         return self._still and not reads_still(self._path)

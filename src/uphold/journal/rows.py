@@ -143,7 +143,7 @@ def worker_row(status: SlotStatus, owner: Owner) -> Row:
         owner.hostname,
         str(condition(status)),
         None,
-        storable(status.why[:LONGEST_SUMMARY]),
+        storable(status.why)[:LONGEST_SUMMARY],
         owner.id,
         "process" if terms is None else str(terms.kind),
         None if terms is None else terms.team,

@@ -127,7 +127,8 @@ def _end_interrupted(connection: sqlite3.Connection, at: str) -> None:
     connection.execute(
         "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error ="
         " 'interrupted: the supervisor ended first; the order itself stands'"
-        " WHERE state IN ('queued', 'running')",
+        # One that waits for its flag to arrive is not under way: it goes on waiting.
+        " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL)",
         (at, at),
     )
 

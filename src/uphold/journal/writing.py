@@ -33,6 +33,8 @@ _LARGEST_GROUP: Final = 256
 _LARGEST_ANSWER: Final = 1_000
 _TRIES_WHILE_BUSY: Final = 100
 _BETWEEN_TRIES: Final = 0.02
+_A_MOMENT: Final = 0.01
+_FAR_TOO_MUCH: Final = 4
 _FEW: Final = 16
 """Events that are written sooner than a thread is woken."""
 
@@ -133,9 +135,8 @@ class SqliteJournal:
             await self._ask(batch=batch)
         if self._committer.checkpoint_due and not self._closed:
             self._ask(work=self._committer.checkpoint)
-        keep = self._keep
-        if keep and self._committer.prune_due(keep) and not self._closed and not self._pruning:
-            self._prune_surplus(keep)
+        if self._keep is not None and not self._closed:
+            self._consider_pruning(self._keep)
 
     async def events(
         self, *, after: int = 0, limit: int = 100, worker: str | None = None
@@ -154,14 +155,31 @@ class SqliteJournal:
         )
         return removed
 
-    def _prune_surplus(self, keep: Keep) -> None:
-        """Have the thread remove what is too much; one such request waits at most."""
-        self._pruning = True
-        answer = self._ask(work=lambda: self._committer.prune_surplus(keep))
+    def _consider_pruning(self, keep: Keep) -> None:
+        """Let go of what is too much: in pauses while that keeps up, at once when it does not."""
+        surplus = self._committer.surplus(keep)
+        if surplus >= _FAR_TOO_MUCH:
+            self._ask(work=lambda: self._committer.prune_much(keep))
+        elif surplus and not self._pruning:
+            self._pruning = True
+            self._prune_later()
+
+    def _prune_later(self) -> None:
+        # Whatever is written now goes first.
+        asyncio.get_running_loop().call_later(_A_MOMENT, self._prune_some)
+
+    def _prune_some(self) -> None:
+        keep = self._keep
+        if self._closed or keep is None:
+            self._pruning = False
+            return
+        answer = self._ask(work=lambda: self._committer.prune_some(keep))
         answer.add_done_callback(self._pruned)
 
-    def _pruned(self, _: asyncio.Future[Any]) -> None:
-        self._pruning = False
+    def _pruned(self, answer: asyncio.Future[Any]) -> None:
+        self._pruning = not answer.cancelled() and answer.exception() is None and answer.result()
+        if self._pruning:
+            self._prune_later()
 
     async def close(self) -> None:
         """Write what is queued, note that nothing is missing, and let go of the file."""

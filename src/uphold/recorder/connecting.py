@@ -167,7 +167,7 @@ class Store:
         """Say what went wrong, as this store would raise it."""
         if self.dialect == "sqlite" and "unable to open" in str(cause):
             said = "the file or its folder is missing, or may not be read"
-            remedy = "Make the folder, or correct store.url (sqlite:////path/to/file.db)."
+            remedy = "Make the folder and run `uphold db migrate`, or correct store.url."
             return failure(NO_DATABASE, self.address, said, remedy=remedy)
         late = self.patience if self._watchdog.bitten else None
         return translate(cause, self.address, late=late)

@@ -311,6 +311,8 @@ def _remove_gone(
     connection: Connection, own: str, document: Mapping[str, Any], touched: set[str] | None
 ) -> int:
     about = document["supervisor"]
+    if about.get("status") in _ENDED:
+        return 0  # a journal knows of slots, not of workers that never ran: they stay as they were
     there = {str(row["slot"]) for row in _visible(document)} | {f"supervisor_{about['name']}"}
     asked = select(WORKERS.c.worker_id).where(WORKERS.c.supervisor_id == own)
     if touched is not None and len(touched) <= _MOST_NAMED:

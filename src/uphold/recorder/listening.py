@@ -126,7 +126,7 @@ class Ear:
         except (EOFError, OSError, UpholdError):
             self.close()
             self._alone_since = self._clock.mono()
-            return News(events=1, beat=True)  # its last words may be in the journal
+            return News(events=1)  # its last words may be in the journal
         if message is None:
             return NOTHING
         return news_of(message)

@@ -12,7 +12,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from uphold.host.proctable import read_proc, read_stat
+from uphold.host.proctable import main_children, read_stat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def has_orphans(claimed: Callable[[int], bool]) -> bool:
     Whatever lives of a tree whose root we started and reaped is one of these, or descends from
     one: parents that end leave their children to us. They come to the main thread.
     """
-    for pid in _all_children():
+    for pid in main_children():
         if not claimed(pid):
             stat = read_stat(pid)
             if stat is not None and not stat.dead:
@@ -75,10 +75,4 @@ def _children() -> list[int]:
         return []
     if dead is None:
         return []
-    return _all_children() or [dead.si_pid]
-
-
-def _all_children() -> list[int]:
-    """List our main thread's children: those it started, and those that came to us."""
-    raw = read_proc(f"/proc/self/task/{os.getpid()}/children")
-    return [int(number) for number in raw.split()]
+    return main_children() or [dead.si_pid]

@@ -1,0 +1,200 @@
+"""`uphold flag`: put an order into an inbox, or see what lies there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.cli.arguments import label, usage_error
+from uphold.cli.places import Place, locate, require_config
+from uphold.cli.speaking import print_document, say
+from uphold.cli.times import now
+from uphold.core.texts import printable
+from uphold.errors import EXIT_DONE, ConfigInvalid, HostFailure, UpholdError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from uphold.core.specs import InboxSpec, SenderSpec, Settings
+
+_FOLDERS: Final = ("pending", "processing", "rejected")
+
+
+def declare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what may follow the verb."""
+    parser.add_argument("what", choices=("create", "list"), help="write an order, or list them")
+    parser.add_argument(
+        "handler",
+        nargs="?",
+        metavar="HANDLER",
+        help="pause_watcher, resume_watcher, restart_watcher, update_code, update_code_deps, "
+        "rollback_code, diagnostics or verify_db",
+    )
+    parser.add_argument("--worker-id", metavar="NAME", help="for whom; the only worker unless told")
+    parser.add_argument("--commits-back", type=int, metavar="N", help="for rollback_code: 1 to 10")
+    parser.add_argument(
+        "--label", type=label, metavar="TEXT", help="a short note, found everywhere"
+    )
+    parser.add_argument("--sender", metavar="NAME", help="sign it as this sender of [inbox]")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what is asked for."""
+    place = locate(args)
+    settings, inbox = _configured(place)
+    if args.what == "list":
+        return _list(args, inbox)
+    if args.handler is None:
+        raise usage_error("`uphold flag create` needs a handler.", "See `uphold flag --help`.")
+    return _create(args, place, settings, inbox)
+
+
+def _configured(place: Place) -> tuple[Settings, InboxSpec]:
+    from uphold.config.loading import load
+    from uphold.errors import Problem
+
+    path = require_config(place)
+    settings = load(path, environ=os.environ)
+    if settings.inbox is None:
+        raise ConfigInvalid([Problem(path, "there is no [inbox] with a share.")])
+    return settings, settings.inbox
+
+
+def _create(args: argparse.Namespace, place: Place, settings: Settings, inbox: InboxSpec) -> int:
+    from uphold.host.chance import any_number
+    from uphold.inbox.creating import draft_flag, new_task_id
+
+    wall = now()
+    params = {} if args.commits_back is None else {"commits_back": args.commits_back}
+    draft = draft_flag(
+        args.handler,
+        _worker(args, settings),
+        task_id=new_task_id(wall, any_number()),
+        now=wall,
+        label=args.label,
+        params=params,
+        sender=_sender(args, inbox),
+    )
+    job_id = _announce(place, draft.flag)
+    folder = os.path.join(inbox.share, inbox.layout.inbox)  # noqa: PTH118 - strings throughout
+    _write(folder, draft.name, draft.content)
+    told = {
+        "schema": 1,
+        "job_id": job_id,
+        "task_id": draft.flag.task_id,
+        "handler": draft.flag.handler,
+        "worker_id": draft.flag.worker_id,
+        "label": draft.flag.label,
+        "file": os.path.join(folder, draft.name),  # noqa: PTH118 - strings throughout
+    }
+    if args.json:
+        print_document(told)
+    else:
+        say(args, f"{told['task_id']}: {told['handler']} for {told['worker_id']}, written as")
+        say(args, printable(str(told["file"])))
+    return EXIT_DONE
+
+
+def _announce(place: Place, flag: Any) -> str | None:
+    """Put a queued job and an audit row on record where a supervisor runs here; else nobody can."""
+    from uphold.cli.orders import author
+    from uphold.cli.reaching import reach
+    from uphold.errors import NotRunning
+
+    params = {
+        "task_id": flag.task_id,
+        "handler": flag.handler,
+        "worker_id": flag.worker_id,
+        "label": flag.label,
+        "author": author(),
+    }
+    try:
+        with reach(place) as connection:
+            answer: dict[str, Any] = connection.call("announce", params)
+    except NotRunning:
+        return None
+    return str(answer["job_id"])
+
+
+def _worker(args: argparse.Namespace, settings: Settings) -> str:
+    if args.worker_id:
+        return str(args.worker_id)
+    deploy = settings.deploy
+    names = deploy.workers if deploy is not None and deploy.workers else ()
+    names = names or tuple(spec.name for spec in settings.workers)
+    if len(names) == 1:
+        return names[0]
+    raise usage_error(
+        "it is not clear for which worker the flag is.", f"Say --worker-id: {', '.join(names)}"
+    )
+
+
+def _sender(args: argparse.Namespace, inbox: InboxSpec) -> SenderSpec | None:
+    if args.sender is None:
+        return None
+    for sender in inbox.senders:
+        if sender.name == args.sender:
+            return sender
+    raise UpholdError(
+        f"no sender is called '{args.sender}'.",
+        code="UPH_FLAG_SIGNATURE",
+        remedy="The senders are those of [inbox.senders] in the configuration.",
+        exit_code=5,
+    )
+
+
+def _write(folder: str, name: str, content: bytes) -> None:
+    """Write the flag under another name, then rename it: nobody sees half of it."""
+    hidden = os.path.join(folder, f".{name}.tmp")  # noqa: PTH118 - strings throughout
+    try:
+        descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(hidden, os.path.join(folder, name))  # noqa: PTH104, PTH118 - strings throughout
+    except OSError as cause:
+        raise HostFailure(
+            f"the flag cannot be written to {folder}: {cause.strerror}.",
+            code="UPH_SHARE_UNREACHABLE",
+            remedy="Is the share mounted, and may you write to its inbox?",
+        ) from cause
+
+
+def _list(args: argparse.Namespace, inbox: InboxSpec) -> int:
+    from fnmatch import fnmatchcase
+
+    top = os.path.join(inbox.share, inbox.layout.inbox)  # noqa: PTH118 - strings throughout
+    found: dict[str, list[str]] = {}
+    for kind in _FOLDERS:
+        folder = top if kind == "pending" else os.path.join(top, kind)  # noqa: PTH118
+        names = _names(folder, missing_ok=kind != "pending")
+        if kind == "pending":
+            names = [name for name in names if fnmatchcase(name, inbox.pattern)]
+        found[kind] = names
+    if args.json:
+        print_document({"schema": 1, **found})
+        return EXIT_DONE
+    for kind in _FOLDERS:
+        say(args, f"{kind}: {len(found[kind]) or 'none'}")
+        say(args, *(f"  {printable(name)}" for name in found[kind]))
+    return EXIT_DONE
+
+
+def _names(folder: str, *, missing_ok: bool) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    except FileNotFoundError as cause:
+        if missing_ok:
+            return []
+        raise _unreachable(folder, cause) from cause
+    except OSError as cause:
+        raise _unreachable(folder, cause) from cause
+
+
+def _unreachable(folder: str, cause: OSError) -> HostFailure:
+    return HostFailure(
+        f"the inbox {folder} cannot be read: {cause.strerror}.",
+        code="UPH_SHARE_UNREACHABLE",
+        remedy="Is the share mounted?",
+    )

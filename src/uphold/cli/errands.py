@@ -1,0 +1,48 @@
+"""Orders that take their time: how they are sent, and how what they came to is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from uphold.cli.orders import order_params
+from uphold.cli.places import locate
+from uphold.cli.reaching import reach
+from uphold.cli.speaking import notice, print_document, say, warn
+from uphold.core.texts import printable
+from uphold.errors import EXIT_DONE, EXIT_FAILED
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Lines = Callable[[Mapping[str, Any]], Iterable[str]]
+
+_TO_ANSWER = 5.0
+
+
+def carry_out(
+    args: argparse.Namespace,
+    verb: str,
+    names: Sequence[str],
+    lines: Lines,
+    **details: object,
+) -> int:
+    """Send an errand, wait for its end, and print what it came to; 1 if it failed."""
+    params = {"verb": verb, "names": list(names), **details, **order_params(args)}
+    with reach(locate(args)) as connection:
+        answer: dict[str, Any] = connection.call(
+            "submit",
+            params,
+            patience=None if args.timeout is None else args.timeout + _TO_ANSWER,
+            notice=notice(args, f"waiting for the {verb} (Ctrl-C leaves the order in force) ..."),
+        )
+    if args.json:
+        print_document(answer)
+    elif args.no_wait:
+        say(args, f"accepted as {printable(str(answer['job_id']))}; see `uphold jobs`.")
+    elif answer.get("error"):
+        warn(args, printable(str(answer["error"])))
+        say(args, *map(printable, lines(answer.get("details") or {})))
+    else:
+        say(args, *map(printable, lines(answer.get("details") or {})))
+    return EXIT_FAILED if answer.get("error") else EXIT_DONE

@@ -1,0 +1,203 @@
+"""What only some supervisors have: a share with an inbox, a checkout to update, reports.
+
+Nothing of it is imported before it is needed; a supervisor without these pays nothing for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uphold.core import orders
+from uphold.errors import UpholdError
+
+if TYPE_CHECKING:
+    from uphold.config.revisions import FileConfig
+    from uphold.core.orders import Order
+    from uphold.core.specs import InboxSpec
+    from uphold.daemon.deploying import Deploys
+    from uphold.daemon.reporting import Reports
+    from uphold.daemon.sharing import ShareLife
+    from uphold.engine.errands import Outcome, Run
+    from uphold.engine.supervisor import Supervisor
+    from uphold.host.homes import Home
+    from uphold.inbox.obeying import Deed
+    from uphold.inbox.shares import Inbox, Share
+    from uphold.ports.clocks import Clock
+    from uphold.ports.logs import Log
+    from uphold.wire.redaction import Redactor
+
+_CODE = (orders.UpdateCode, orders.RollBackCode, orders.FinishDeploy, orders.RestartSlowly)
+_REPORTS = (orders.Diagnose, orders.VerifyDatabase)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What there is around a supervisor that reaches out."""
+
+    home: Home
+    config: FileConfig
+    environ: Mapping[str, str]
+    clock: Clock
+    log: Log
+    redactor: Callable[[], Redactor]
+    supervisor_id: str
+    children: set[int]
+    """Processes whose end nobody else may take."""
+
+
+class Outreach:
+    """Brings share, checkout and reports along when they are asked for."""
+
+    def __init__(self, around: Around) -> None:
+        self._around = around
+        self._supervisor: Supervisor | None = None
+        self._deploys: Deploys | None = None
+        self._reports: Reports | None = None
+        self._life: ShareLife | None = None
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        around.config.subscribe(self._configured)
+
+    def errands(self) -> dict[type, Run]:
+        """Say which orders are carried out here; whoever does it comes when needed."""
+
+        async def code(order: Order) -> Outcome:
+            run: Run = self._deploying().errands()[type(order.wish)]
+            return await run(order)
+
+        async def report(order: Order) -> Outcome:
+            run: Run = self._reporting().errands()[type(order.wish)]
+            return await run(order)
+
+        return {**dict.fromkeys(_CODE, code), **dict.fromkeys(_REPORTS, report)}
+
+    def attend(self, supervisor: Supervisor) -> None:
+        """Learn who is supervised."""
+        self._supervisor = supervisor
+
+    def heed(self, line: bytes) -> None:
+        """Keep a line of the supervisor's log for the share, if there is one."""
+        if self._life is not None:
+            self._life.heed(line)
+
+    async def take_up(self) -> None:
+        """End what an earlier supervisor left half done."""
+        around = self._around
+        unfinished = (around.home.path / "deploy.json").exists()
+        workers = self._engine.snapshot().declaration.workers.values()
+        if unfinished or any(entry.override.withheld for entry in workers):
+            await self._deploying().take_up()
+
+    async def run(self) -> None:
+        """Look at the share for ever, whichever the file names."""
+        await self.take_up()
+        while True:
+            life = await self._current()
+            if life is None:
+                await self._changed.wait()
+            else:
+                await life.look()
+                await self._pause(life.spec.poll_every)
+            self._changed.clear()
+
+    async def look(self) -> tuple[list[Deed], str | None]:
+        """Look at the share once; give what was done, and what is wrong with it."""
+        life = await self._current()
+        return ([], None) if life is None else await life.look()
+
+    async def beat(self, *, success: bool, error: str | None, actions: list[Any]) -> None:
+        """Leave a heartbeat on the share, if there is one."""
+        if self._life is not None:
+            await self._life.beat(success=success, error=error, actions=actions)
+
+    async def announce(self, params: Mapping[str, Any]) -> object:
+        """Put a flag on record that somebody is about to write."""
+        life = await self._current()
+        if life is None or life.handling is None:
+            raise UpholdError(
+                "there is no [inbox] here that a flag could be for.",
+                code="UPH_INBOX_NOT_CONFIGURED",
+                remedy="Add one with the share.",
+            )
+        return await life.handling.announce(params)
+
+    async def close(self) -> None:
+        """Let go of the share."""
+        life, self._life = self._life, None
+        if life is not None:
+            await life.close()
+
+    def _configured(self, _revision: object) -> None:
+        """Hear of a new configuration, from whatever thread read it."""
+        self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def _pause(self, seconds: float) -> None:
+        waiting = asyncio.ensure_future(self._changed.wait())
+        sleeping = asyncio.ensure_future(self._around.clock.sleep(seconds))
+        try:
+            await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            sleeping.cancel()
+
+    async def _current(self) -> ShareLife | None:
+        """Give the share that the file names now."""
+        wanted: InboxSpec | None = self._around.config.current.settings.inbox
+        if self._life is not None and self._life.spec != wanted:
+            await self.close()
+        if self._life is None and wanted is not None:
+            from uphold.daemon.sharing import ShareLife  # noqa: PLC0415 - with a share only
+
+            around = self._around
+            self._life = ShareLife(
+                wanted,
+                settings=lambda: around.config.current.settings,
+                supervisor_id=around.supervisor_id,
+                home=around.home,
+                clock=around.clock,
+                log=around.log,
+                children=around.children,
+            )
+            self._life.attend(self._engine)
+        return self._life
+
+    def _share(self) -> tuple[Share, Inbox] | None:
+        return None if self._life is None else (self._life.share, self._life.inbox)
+
+    def _deploying(self) -> Deploys:
+        if self._deploys is None:
+            from uphold.daemon.deploying import Deploys  # noqa: PLC0415 - with a checkout only
+
+            around = self._around
+            self._deploys = Deploys(
+                around.home.path / "deploy.json",
+                lambda: around.config.current.settings.deploy,
+                around.clock,
+                around.log,
+            )
+            self._deploys.attend(self._engine)
+        return self._deploys
+
+    def _reporting(self) -> Reports:
+        if self._reports is None:
+            from uphold.daemon.reporting import Reports  # noqa: PLC0415 - for a report only
+
+            around = self._around
+            self._reports = Reports(
+                home=around.home,
+                config=around.config,
+                environ=around.environ,
+                clock=around.clock,
+                redactor=around.redactor,
+                share=self._share,
+            )
+            self._reports.attend(self._engine)
+        return self._reports
+
+    @property
+    def _engine(self) -> Supervisor:
+        assert self._supervisor is not None
+        return self._supervisor

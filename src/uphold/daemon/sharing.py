@@ -1,0 +1,246 @@
+"""The share of a supervisor: flags are obeyed, holds are mirrored, heartbeats and logs are left.
+
+One task works through the inbox, poll by poll; a share that hangs or is away delays nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from uphold.core import orders
+from uphold.core.events import Note
+from uphold.core.names import is_companion
+from uphold.core.orders import Refusal
+from uphold.daemon.handling import Handling
+from uphold.errors import HostFailure
+from uphold.inbox.flags import Rules
+from uphold.inbox.obeying import Dealings, Deed, Obedience
+from uphold.inbox.reaching import Reach, Standing
+from uphold.inbox.receipts import heartbeat_content, heartbeat_name, pause_marker_name
+from uphold.inbox.shares import Inbox, Share
+from uphold.wire.codecs import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from uphold.core.specs import InboxSpec, Settings
+    from uphold.engine.supervisor import Supervisor
+    from uphold.host.homes import Home
+    from uphold.ports.clocks import Clock
+    from uphold.ports.logs import Log
+
+_MOST_WATCHED: Final = 50
+"""Workers whose pause markers are looked at, where the file does not say which."""
+_MOST_LINES: Final = 10_000
+"""Lines of the log that wait for a share that is away; older ones are only in the home."""
+_SHARE_LOG: Final = "supervisor.log"
+
+
+class ShareLife:
+    """Everything that is done on one share."""
+
+    def __init__(  # noqa: PLR0913 - its collaborators, by name
+        self,
+        spec: InboxSpec,
+        *,
+        settings: Callable[[], Settings],
+        supervisor_id: str,
+        home: Home,
+        clock: Clock,
+        log: Log,
+        children: set[int] | None = None,
+    ) -> None:
+        self.spec = spec
+        self._settings = settings
+        self._supervisor_id = supervisor_id
+        self._home = home
+        self._clock = clock
+        self._log = log
+        self._changes: deque[Standing] = deque(maxlen=10)
+        self._reach = Reach(
+            spec,
+            owner=_owner(supervisor_id),
+            clock=clock,
+            tell=self._changes.append,
+            children=children,
+        )
+        self.share = Share(spec, self._reach)
+        self.inbox = Inbox(self._reach)
+        self._lines: deque[bytes] = deque(maxlen=_MOST_LINES)
+        self._mirrored: dict[str, bool] = {}
+        self.handling: Handling | None = None
+        self._supervisor: Supervisor | None = None
+        self._obedience: Obedience | None = None
+        self._beaten = float("-inf")
+
+    def attend(self, supervisor: Supervisor) -> None:
+        """Learn whom the orders are for."""
+        self._supervisor = supervisor
+        self.handling = handling = Handling(
+            supervisor, lambda: self._settings().deploy, self._home.journal, self.mirror_holds
+        )
+        self._obedience = Obedience(
+            inbox=self.inbox,
+            share=self.share,
+            owner=_owner(self._supervisor_id),
+            supervisor_id=self._supervisor_id,
+            dealings=Dealings(
+                rules=self._rules, carry=handling.carry, known=handling.known, tell=self._tell
+            ),
+            clock=self._clock,
+            log=self._log,
+        )
+
+    def heed(self, line: bytes) -> None:
+        """Keep a line of the supervisor's log for the share."""
+        self._lines.append(line)
+
+    async def run(self) -> None:
+        """Look at the inbox for ever, as often as the file says."""
+        while True:
+            await self.look()
+            await self._clock.sleep(self.spec.poll_every)
+
+    async def look(self) -> tuple[list[Deed], str | None]:
+        """Obey what lies there now; give what was done, and what is wrong with the share."""
+        assert self._obedience is not None
+        deeds: list[Deed] = []
+        error: str | None = None
+        try:
+            await self.mirror_holds()
+            deeds = await self._obedience.look()
+            await self._leave_lines()
+            await self._beat(deeds)
+        except HostFailure as problem:
+            error = problem.message
+        while self._changes:
+            await self._tell_standing(self._changes.popleft())
+        return deeds, error
+
+    async def close(self) -> None:
+        """Leave the last lines, and let the helper go."""
+        try:
+            async with asyncio.timeout(2.0):
+                await self._leave_lines()
+        except (HostFailure, TimeoutError):
+            pass  # they are in the home
+        await self._reach.close()
+
+    async def mirror_holds(self) -> None:
+        """Bring holds and pause markers in step: a marker made or removed by hand is an order."""
+        for name in self._watched():
+            held = self._is_held(name)
+            path = f"{self.spec.layout.state}/{pause_marker_name(name)}"
+            there = await self.share.look(path) is not None
+            last = self._mirrored.get(name)
+            if there == held:
+                self._mirrored[name] = held
+            elif last == held or (last is None and there):
+                # Nothing changed here, so somebody was there.
+                wish = orders.PauseWorkers if there else orders.ResumeWorkers
+                if await self._order(wish(names=(name,)), f"{pause_marker_name(name)} by hand"):
+                    self._mirrored[name] = there
+            else:
+                await self._mark(name, held=held)
+                self._mirrored[name] = held
+
+    async def beat(self, *, success: bool, error: str | None, actions: list[Any]) -> None:
+        """Leave the supervisor's heartbeat for each worker that is steered here."""
+        wall = self._clock.now().wall
+        for name in self._watched():
+            content = heartbeat_content(
+                supervisor_id=self._supervisor_id,
+                wall=wall,
+                worker_id=name,
+                success=success,
+                error=error,
+                actions=actions,
+            )
+            await self.share.put("state", heartbeat_name(name), content, durable=False)
+
+    async def _beat(self, deeds: list[Deed]) -> None:
+        now = self._clock.now().mono
+        if deeds or now - self._beaten >= self._settings().supervisor.heartbeat_every:
+            self._beaten = now
+            failed = [deed.error for deed in deeds if not deed.success]
+            await self.beat(
+                success=not failed,
+                error="; ".join(text or "failed" for text in failed) or None,
+                actions=[deed.shown() for deed in deeds],
+            )
+
+    async def _mark(self, name: str, *, held: bool) -> None:
+        if held:
+            content = encode({"worker_id": name, "by": self._by(name)})
+            await self.share.put("state", pause_marker_name(name), content)
+        else:
+            await self.share.remove("state", pause_marker_name(name))
+
+    async def _order(self, wish: Any, reason: str) -> bool:
+        desk = self._engine.desk
+        job = await desk.submit(desk.order(wish, author="share", origin="share", reason=reason))
+        return not isinstance(job, Refusal)
+
+    async def _leave_lines(self) -> None:
+        while self._lines:
+            lines = list(self._lines)
+            await self.share.append(_SHARE_LOG, b"".join(lines))
+            for _ in lines:
+                self._lines.popleft()
+
+    def _rules(self) -> Rules:
+        settings = self._settings()
+        deploy = settings.deploy
+        names = tuple(spec.name for spec in settings.workers)
+        fallback = deploy.workers if deploy is not None and deploy.workers else names
+        return Rules(
+            workers=frozenset(names),
+            fallback=fallback,
+            require_signature=self.spec.require_signature,
+            senders=self.spec.senders,
+        )
+
+    def _watched(self) -> tuple[str, ...]:
+        settings = self._settings()
+        if settings.deploy is not None and settings.deploy.workers:
+            return settings.deploy.workers
+        names = (spec.name for spec in settings.workers if not is_companion(spec.name))
+        return tuple(names)[:_MOST_WATCHED]
+
+    def _is_held(self, name: str) -> bool:
+        entry = self._engine.snapshot().declaration.workers.get(name)
+        return entry is not None and entry.override.held
+
+    def _by(self, name: str) -> str:
+        entry = self._engine.snapshot().declaration.workers.get(name)
+        return "" if entry is None else entry.override.by
+
+    async def _tell(self, kind: str, about: str, more: Mapping[str, Any]) -> None:
+        severity = "warning" if kind == "flag.rejected" else "info"
+        note = Note(
+            type=kind, entity_type="flag", entity_id=about, payload=dict(more), severity=severity
+        )
+        await self._engine.tell(note)
+
+    async def _tell_standing(self, standing: Standing) -> None:
+        kind = "share.reachable" if standing.reachable else "share.unreachable"
+        note = Note(
+            type=kind,
+            entity_type="share",
+            entity_id=self.spec.share,
+            payload={"code": standing.code or None, "error": standing.why or None},
+            severity="info" if standing.reachable else "error",
+        )
+        await self._engine.tell(note)
+
+    @property
+    def _engine(self) -> Supervisor:
+        assert self._supervisor is not None
+        return self._supervisor
+
+
+def _owner(supervisor_id: str) -> str:
+    """Name a claim's owner; dots would end the name early."""
+    return supervisor_id.replace(".", "-")
