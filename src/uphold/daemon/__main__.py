@@ -79,8 +79,6 @@ def _pass_once(home: object, flags: dict[str, str]) -> int:
     import asyncio  # noqa: PLC0415
     import gc  # noqa: PLC0415
 
-    from uphold.daemon.copies import copy_in_a_pass  # noqa: PLC0415
-    from uphold.daemon.passages import Stages  # noqa: PLC0415
     from uphold.daemon.passing import pass_once  # noqa: PLC0415
     from uphold.daemon.serving import Launch, say, say_error  # noqa: PLC0415
     from uphold.errors import AlreadyRunning, HostFailure, UpholdError  # noqa: PLC0415
@@ -102,7 +100,6 @@ def _pass_once(home: object, flags: dict[str, str]) -> int:
             pass_once(
                 launch,
                 worker_id=flags.get("worker-id"),
-                stages=Stages(copy=copy_in_a_pass),
                 echo="quiet" not in flags,
             )
         )

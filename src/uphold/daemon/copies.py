@@ -48,7 +48,7 @@ async def copy_in_a_pass(launch: Launch, settings: Settings) -> Sequence[str]:
     """Copy what a single pass has to tell; gives what went wrong, in sentences."""
     if settings.store is None or await copy_the_rest(launch.home, settings.store, launch.environ):
         return ()
-    error = (read_report(launch.home) or {}).get("last_error")
+    error = (last_word(launch.home) or {}).get("last_error")
     if not isinstance(error, dict):
         return ("not all of it was copied to the shared database; the next pass goes on with it.",)
     return (f"{error.get('message', '')} {error.get('remedy', '')} [{error.get('code', '')}]",)
@@ -71,7 +71,7 @@ class Copies:
         self._said: dict[str, Any] | None = None
         self._about: StoreSpec | None = None
         # An outage that an earlier supervisor told of is not told again, and its end is.
-        earlier = read_report(home)
+        earlier = last_word(home)
         self._away: bool | None = None if earlier is None else earlier["state"] in AWAY
 
     @property
@@ -152,7 +152,7 @@ async def _sync(supervisor: Supervisor, _params: Mapping[str, Any]) -> object:
     return {"durable_seq": await supervisor.sync()}
 
 
-def read_report(home: Home) -> dict[str, Any] | None:
+def last_word(home: Home) -> dict[str, Any] | None:
     """Read what the recorder wrote last; None if that is nothing that can be understood."""
     try:
         content = (home.spool / REPORT_NAME).read_bytes()[:_LARGEST]

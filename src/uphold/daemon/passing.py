@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from uphold.config.revisions import FileConfig
@@ -20,10 +20,20 @@ from uphold.core.names import is_companion
 from uphold.core.passes import Check, examine, left_behind, longest_pass, unsettled
 from uphold.core.specs import Kind
 from uphold.core.times import utc_text
+from uphold.daemon.copies import copy_in_a_pass
 from uphold.daemon.listening import Ear
 from uphold.daemon.mirroring import runtime_view
 from uphold.daemon.narrating import BookLog
-from uphold.daemon.passages import Action, Passage, Report, Stages, chosen, deed_of, scrubbed
+from uphold.daemon.passages import (
+    Action,
+    Passage,
+    Report,
+    Stages,
+    as_mapping,
+    chosen,
+    deed_of,
+    scrubbed,
+)
 from uphold.daemon.pulse import Pulse
 from uphold.daemon.serving import (
     Launch,
@@ -36,6 +46,7 @@ from uphold.daemon.serving import (
     _Redactors,
     _remembered,
     prepare,
+    reach_out,
     refuse_live_owner,
 )
 from uphold.daemon.telling import tell_stories
@@ -44,7 +55,7 @@ from uphold.drivers.process import ProcessDriver
 from uphold.drivers.remote import RemoteDriver
 from uphold.engine.attempts import Attempts
 from uphold.engine.supervisor import Supervisor, Surroundings
-from uphold.errors import StoreUnavailable
+from uphold.errors import HostFailure, StoreUnavailable
 from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
@@ -55,6 +66,7 @@ from uphold.wire.mirroring import render_quickly
 
 if TYPE_CHECKING:
     from uphold.core.events import Recorded
+    from uphold.daemon.outreach import Outreach
     from uphold.journal.writing import SqliteJournal
 
 _HEALTH_PATIENCE: Final = 20.0
@@ -130,6 +142,8 @@ class _Pass:
         self._before: tuple[Check, ...] = ()
         self._after: tuple[Check, ...] = ()
         self._done: list[Action] = []
+        self._flags: list[dict[str, Any]] = []
+        self._outreach: Outreach | None = None
 
     async def run(
         self, book: Logbook, redactors: _Redactors, stages: Stages, worker_id: str | None
@@ -139,8 +153,8 @@ class _Pass:
         began = self._clock.now().wall
         scrub = redactors.current().text
         await self._supervise(book, redactors, stages)
-        if stages.copy is not None:
-            await self._stage("the copy to the database", stages.copy(self._launch, settings))
+        copy = stages.copy or copy_in_a_pass
+        await self._stage("the copy to the database", copy(self._launch, settings))
         report = Report(
             supervisor_id=self._owner.supervisor_id,
             worker_id=worker_id or settings.supervisor.name,
@@ -151,10 +165,34 @@ class _Pass:
             workers=self._after,
             problems=tuple(self._problems),
         )
+        shown = scrubbed(report, scrub)
         if stages.heartbeat is not None:
-            told = stages.heartbeat(self._launch, settings, scrubbed(report, scrub))
+            told = stages.heartbeat(self._launch, settings, shown)
             await self._stage("the heartbeat on the share", told)
+        elif self._outreach is not None:
+            await self._stage("the heartbeat on the share", self._beat(self._outreach, shown))
+            await self._outreach.close()
         return scrubbed(replace(report, problems=tuple(self._problems)), scrub)
+
+    async def _obey(self, outreach: Outreach) -> Sequence[str]:
+        """Deal with the flags that lie on the share, and with what was left half done."""
+        await outreach.take_up()
+        deeds, error = await outreach.look()
+        self._flags = [deed.shown() for deed in deeds]
+        failed = [f"{deed.handler or 'a flag'}: {deed.error}" for deed in deeds if not deed.success]
+        return [*failed, *([] if error is None else [error])]
+
+    async def _beat(self, outreach: Outreach, report: Report) -> Sequence[str]:
+        """Tell whoever watches the share that a pass took place, and what it came to."""
+        try:
+            await outreach.beat(
+                success=report.success,
+                error="; ".join(report.problems) or None,
+                actions=[*self._flags, *(as_mapping(each) for each in report.actions)],
+            )
+        except HostFailure as problem:
+            return (problem.message,)
+        return ()
 
     async def _supervise(self, book: Logbook, redactors: _Redactors, stages: Stages) -> None:
         """Do what needs a supervisor: from the books of the last one to its own last word."""
@@ -174,7 +212,13 @@ class _Pass:
                 straight=True,
             )
             ear.attend(driver, self._config)
-            supervisor = self._supervisor(journal, driver, lost=bool(rescued) or journal.fresh)
+            outreach = self._outreach = reach_out(
+                launch, self._config, self._owner, redactors, (book, driver, clock)
+            )
+            supervisor = self._supervisor(
+                journal, driver, outreach, lost=bool(rescued) or journal.fresh
+            )
+            outreach.attend(supervisor)
             about = partial(_about, launch, self._owner, name, supervisor, redactors)
             mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
             stack.callback(mirror.close)
@@ -202,11 +246,14 @@ class _Pass:
             mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
 
     def _supervisor(
-        self, journal: SqliteJournal, driver: ProcessDriver, *, lost: bool
+        self, journal: SqliteJournal, driver: ProcessDriver, outreach: Outreach, *, lost: bool
     ) -> Supervisor:
-        companions = tuple(
+        recorded = journal.recall().slots.values()
+        # What lives from a supervisor is left as it is: on its own terms it is neither stopped
+        # nor restarted, and a pass starts none.
+        left = tuple(
             status.terms
-            for status in journal.recall().slots.values()
+            for status in recorded
             if status.terms is not None and is_companion(status.slot)
         )
         return Supervisor(
@@ -218,9 +265,8 @@ class _Pass:
                 new_nonce=new_nonce,
                 log=self._log,
                 boot_id=boot_id(),
-                # What lives from a supervisor is left as it is: on its own terms it is neither
-                # stopped nor restarted, and a pass starts none.
-                companions=lambda _settings: companions,
+                companions=lambda _settings: left,
+                errands=outreach.errands(),
                 strays=driver.find_strays,
                 prober=MachineProber(self._launch.home, self._clock, driver),
                 remembered=_remembered(self._launch.home) if lost else None,
@@ -247,6 +293,8 @@ class _Pass:
                 ending=self._ending,
             )
             await self._stage("the flags", stages.flags(passage))
+        elif self._outreach is not None and not self._ending.is_set():
+            await self._stage("the flags", self._obey(self._outreach))
         self._note_deeds(news(_MOST_ACTIONS))
         # Told to end: what was taken down comes back, and nothing else is begun.
         cut = self._ending.is_set()

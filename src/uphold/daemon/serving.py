@@ -179,7 +179,7 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
             redactor=redactors.current,
             configured=lambda: config.current.settings.store,
         )
-        outreach = _outreach(launch, config, owner, redactors, (book, driver, clock))
+        outreach = reach_out(launch, config, owner, redactors, (book, driver, clock))
         stack.push_async_callback(outreach.close)
         supervisor = Supervisor(
             config,
@@ -261,13 +261,14 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         return _End(code, _owed(supervisor, config, copies))
 
 
-def _outreach(
+def reach_out(
     launch: Launch,
     config: FileConfig,
     owner: Owner,
     redactors: _Redactors,
     ours: tuple[Logbook, ProcessDriver, MachineClock],
 ) -> Outreach:
+    """Make what only some supervisors have; nothing of it is imported before it is needed."""
     book, driver, clock = ours
     outreach = Outreach(
         Around(

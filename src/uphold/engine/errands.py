@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from uphold.errors import UpholdError
+
 if TYPE_CHECKING:
     from uphold.core.orders import Order
     from uphold.engine.jobs import Job
@@ -52,5 +54,7 @@ class Errands:
             return Outcome(error=f"nothing here can {order.wish.VERB}: it is not configured")
         try:
             return await run(order)
+        except UpholdError as problem:
+            return Outcome(error=problem.message, details={"remedy": problem.remedy or None})
         except Exception as problem:  # noqa: BLE001 - the boundary of an errand: told, then on
             return Outcome(error=f"{order.wish.VERB} failed by a mistake of uphold: {problem!r}")
