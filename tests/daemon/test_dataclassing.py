@@ -210,3 +210,11 @@ def test_all_classes_of_the_supervisor_are_as_the_real_module_would_make_them():
     assert lean.replace('["Late"', '["module"') == real
     assert lean.startswith('["Late"')
     assert "uphold.core.statuses.SlotStatus" in lean
+
+
+def test_values_of_classes_that_the_real_module_made_are_understood_too():
+    import dataclasses
+
+    real = dataclasses.make_dataclass("Real", [("a", int), ("b", int, 2)], frozen=True)
+    assert [each.name for each in dataclassing.fields(real)] == ["a", "b"]
+    assert dataclassing.replace(real(1), b=3) == real(1, 3)

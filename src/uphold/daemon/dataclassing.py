@@ -307,7 +307,8 @@ def _restore(self: Any, state: list[object]) -> None:
 
 
 def _own(every: dict[str, Field]) -> Iterator[Field]:
-    return (each for each in every.values() if each.sort is FIELD)
+    # A class may have been made by the real module, which marks its fields in its own way.
+    return (each for each in every.values() if repr(_sort(each)) == repr(FIELD))
 
 
 def _present(value: object) -> object:
@@ -319,3 +320,7 @@ def _real() -> Any:
     from uphold.daemon.sparing import real  # noqa: PLC0415 - that imports this one
 
     return real("dataclasses")
+
+
+def _sort(each: Any) -> object:
+    return each.sort if type(each) is Field else each._field_type  # noqa: SLF001 - as they do

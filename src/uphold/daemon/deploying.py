@@ -182,7 +182,7 @@ class Deploys:
     ) -> Ending:
         """Start the workers with whatever is checked out now, and see whether they do well."""
         self._say_commands(order, came)
-        details = dict(came.details)
+        details = _told(came)
         error = came.error or None
         unwell = await self._release(order)
         spec = self._deploy()
@@ -201,7 +201,7 @@ class Deploys:
             )
             self._say_commands(order, back)
             again = await self._release(order)
-            details = {**back.details, "returned": back.record.step is Step.RETURNED}
+            details = {**_told(back), "returned": back.record.step is Step.RETURNED}
             error = back.error or why
             if again is not None:
                 details["after_return"] = again
@@ -295,8 +295,10 @@ class Deploys:
 
     def _say_commands(self, order: Order, came: Outcome) -> None:
         """Put everything the programs said into the log, under the task's name."""
-        for command in came.details.get("commands", ()):
-            self._say(order, "INFO" if came.success else "WARNING", str(command))
+        for each in came.details.get("commands", ()):
+            ended = "timed out" if each.get("timed_out") else f"ended with {each.get('returncode')}"
+            text = f"{each.get('command')} {ended}: {each.get('output') or 'no output'}"
+            self._say(order, "INFO" if came.success else "WARNING", text)
 
     def _say(self, order: Order, level: str, text: str) -> None:
         self._log.write(level, "deploy", text, task_id=order.task_id or order.id, label=order.label)
@@ -323,6 +325,11 @@ class _Work:
 
     updating: Updating
     rolling_back: RollingBack
+
+
+def _told(came: Outcome) -> dict[str, Any]:
+    """Give what goes on record; what the programs said is in the log."""
+    return {key: value for key, value in came.details.items() if key != "commands"}
 
 
 def _refused(refusal: UpholdError) -> Ending:

@@ -371,7 +371,9 @@ class Checks:
                 name = f"beat {run.subject.slot}"
                 work = self._read_beat(run, rule.file)
                 run.asking = asyncio.get_running_loop().create_task(work, name=name)
-            self._ask_later(run, _BEAT, rule.stale_after / _FILE_LOOKS)
+            pause = rule.stale_after / _FILE_LOOKS
+            # The first one is awaited: until it comes nobody knows how the worker does.
+            self._ask_later(run, _BEAT, min(1.0, pause) if run.pulse.last is None else pause)
             return
         self._judge_pulse(run, now)
         if self._runs.get(run.subject.slot) is run and run.pulse is not None:
