@@ -24,6 +24,12 @@ SLOW_STOP = (
 )
 
 
+SHARED = (
+    *("00_STATE", "01_RAW", "02_WORK", "03_REFERENCE", "04_PUBLISH", "05_LOGS"),
+    *("Worker_Inbox", "Worker_Outbox"),
+)
+
+
 def begin(site, *words):
     """Begin a pass without waiting for its end."""
     return subprocess.Popen(
@@ -230,3 +236,70 @@ def test_a_pass_that_is_told_to_end_finishes_what_it_has_begun(site, number):
     assert (site.home / "heartbeat.json").stat().st_mtime_ns > beat
     assert "supervisor stopped" in (site.home / "logs" / "supervisor.log").read_text()
     assert site.ok("once", "--json").json["actions"] == []
+
+
+def share_of(site, *workers):
+    """Give the site a share with an inbox."""
+    top = site.folder / "share"
+    for name in SHARED:
+        (top / name).mkdir(parents=True)
+    site.workers(**dict.fromkeys(workers, "exec sleep 600"))
+    site.write(f'{site.config.read_text()}[inbox]\nshare = "share"\n')
+    return top
+
+
+def drop(top, handler, worker, task_id):
+    """Put a flag into the inbox, as somebody with nothing but the share would."""
+    flag = {"task_id": task_id, "handler": handler, "worker_id": worker, "label": "by hand"}
+    temp = top / "Worker_Inbox" / f".{task_id}.tmp"
+    temp.write_text(json.dumps(flag))
+    temp.rename(top / "Worker_Inbox" / f"supervisor_{handler}_{worker}.flag")
+
+
+def receipt(top, task_id):
+    (path,) = (top / "Worker_Outbox").glob(f"*_{task_id}_*.json")
+    return json.loads(path.read_text())
+
+
+@pytest.mark.accepts("C-001", "C-008", "C-010", "C-149", "B-61", "B-62")
+def test_a_pass_obeys_flags_before_it_starts_anybody(site):
+    top = share_of(site, "web")
+    drop(top, "pause_watcher", "web", "t1")
+    held = site.ok("once", "--json").json
+    assert held["actions"] == [], "it was never started"
+    assert held["workers"][0]["paused"] is True
+    assert receipt(top, "t1")["success"] is True
+    drop(top, "resume_watcher", "web", "t2")
+    lifted = site.ok("once", "--json").json
+    assert [(each["slot"], each["did"]) for each in lifted["actions"]] == [("web", "started")]
+    assert receipt(top, "t2")["success"] is True
+    pid = site.worker("web")["pid"]
+    drop(top, "restart_watcher", "web", "t3")
+    again = site.ok("once", "--json").json
+    assert [each["did"] for each in again["actions"]] == ["stopped", "started"]
+    assert site.worker("web")["pid"] != pid
+    drop(top, "update_code", "web", "t4")
+    failed = site.run("once", "--json")
+    assert failed.code == 1, "a handler that failed"
+    assert any("update_code" in problem for problem in failed.json["problems"])
+    assert receipt(top, "t4")["success"] is False
+    (beat,) = (top / "00_STATE").glob("supervisor_heartbeat_*.json")
+    told = json.loads(beat.read_text())
+    assert (told["success"], "update_code" in told["error"]) == (False, True)
+
+
+@pytest.mark.accepts("C-009", "E-43")
+def test_without_its_share_and_its_database_a_pass_does_the_rest(site):
+    site.workers(web="exec sleep 600")
+    site.write(
+        f"{site.config.read_text()}[inbox]\nshare = 'nowhere'\n"
+        "[store]\nurl = 'postgresql://uphold:secret-word@127.0.0.1:1/uphold'\n"
+    )
+    answer = site.run("once", "--json")
+    assert answer.code == 1
+    told = " ".join(answer.json["problems"])
+    assert "nowhere" in told
+    assert "127.0.0.1" in told
+    assert "secret-word" not in answer.out + answer.err
+    assert answer.json["workers"][0]["healthy"] is True
+    assert "127.0.0.1" in answer.err, "on stderr too"

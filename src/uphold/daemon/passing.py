@@ -177,7 +177,7 @@ class _Pass:
     async def _obey(self, outreach: Outreach) -> Sequence[str]:
         """Deal with the flags that lie on the share, and with what was left half done."""
         await outreach.take_up()
-        deeds, error = await outreach.look()
+        deeds, error = await outreach.look(self._ending.is_set)
         self._flags = [deed.shown() for deed in deeds]
         failed = [f"{deed.handler or 'a flag'}: {deed.error}" for deed in deeds if not deed.success]
         return [*failed, *([] if error is None else [error])]

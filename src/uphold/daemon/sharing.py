@@ -103,14 +103,16 @@ class ShareLife:
             await self.look()
             await self._clock.sleep(self.spec.poll_every)
 
-    async def look(self) -> tuple[list[Deed], str | None]:
+    async def look(
+        self, ending: Callable[[], bool] = lambda: False
+    ) -> tuple[list[Deed], str | None]:
         """Obey what lies there now; give what was done, and what is wrong with the share."""
         assert self._obedience is not None
         deeds: list[Deed] = []
         error: str | None = None
         try:
             await self.mirror_holds()
-            deeds = await self._obedience.look()
+            deeds = await self._obedience.look(ending)
             await self._leave_lines()
             await self._beat(deeds)
         except HostFailure as problem:

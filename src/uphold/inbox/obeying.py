@@ -91,26 +91,33 @@ class Obedience:
         self._owes = True
         """Something may lie in `processing/` that has no receipt yet."""
 
-    async def look(self) -> list[Deed]:
-        """Deal with the flags that are there now; HostFailure if the share cannot be reached."""
+    async def look(self, ending: Callable[[], bool] = lambda: False) -> list[Deed]:
+        """Deal with the flags that are there now; HostFailure if the share cannot be reached.
+
+        Once `ending` is true none is begun any more: what was claimed waits for the next look.
+        """
         rules, now = self._dealings.rules(), self._clock.now()
         deeds: list[Deed] = []
         if self._owes:
             deeds += await self._work_through(
-                await self._receiver.interrupted(self._owner, rules, now)
+                await self._receiver.interrupted(self._owner, rules, now), ending
             )
         self._owes = True
+        if ending():
+            return deeds
         poll = await self._receiver.poll(rules, now)
-        deeds += await self._work_through(poll)
+        deeds += await self._work_through(poll, ending)
         if poll.failure is not None:
             raise poll.failure
-        self._owes = poll.missing
+        self._owes = poll.missing or ending()
         return deeds
 
-    async def _work_through(self, poll: Poll) -> list[Deed]:
+    async def _work_through(self, poll: Poll, ending: Callable[[], bool]) -> list[Deed]:
         deeds = [await self._refuse(each.rejected, each.claimed) for each in poll.refused]
         for each in poll.claimed:
-            deeds.append(await self._carry_out(each.flag, each.claimed))  # noqa: PERF401 - in turn
+            if ending():
+                break
+            deeds.append(await self._carry_out(each.flag, each.claimed))
         return deeds
 
     async def _carry_out(self, flag: Flag, claimed: str) -> Deed:
