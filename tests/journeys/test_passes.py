@@ -288,6 +288,18 @@ def test_a_pass_obeys_flags_before_it_starts_anybody(site):
     assert (told["success"], "update_code" in told["error"]) == (False, True)
 
 
+@pytest.mark.accepts("C-004")
+def test_only_the_flags_of_the_worker_that_a_pass_is_about_are_obeyed(site):
+    top = share_of(site, "web", "db")
+    drop(top, "pause_watcher", "web", "t1")
+    drop(top, "pause_watcher", "db", "t2")
+    report = site.ok("once", "--worker-id", "web", "--json").json
+    assert [(each["name"], each["paused"]) for each in report["workers"]] == [("web", True)]
+    left = [path.name for path in (top / "Worker_Inbox").iterdir() if path.is_file()]
+    assert left == ["supervisor_pause_watcher_db.flag"]
+    assert site.worker("db")["state"] == "running", "it is looked after all the same"
+
+
 @pytest.mark.accepts("C-009", "E-43")
 def test_without_its_share_and_its_database_a_pass_does_the_rest(site):
     site.workers(web="exec sleep 600")

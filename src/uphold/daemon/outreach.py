@@ -46,6 +46,8 @@ class Around:
     supervisor_id: str
     children: set[int]
     """Processes whose end nobody else may take."""
+    only: tuple[str, ...] = ()
+    """The workers whose flags are obeyed; none: those of all."""
 
 
 class Outreach:
@@ -163,6 +165,7 @@ class Outreach:
                 clock=around.clock,
                 log=around.log,
                 children=around.children,
+                only=around.only,
             )
             self._life.attend(self._engine)
         return self._life

@@ -213,7 +213,12 @@ class _Pass:
             )
             ear.attend(driver, self._config)
             outreach = self._outreach = reach_out(
-                launch, self._config, self._owner, redactors, (book, driver, clock)
+                launch,
+                self._config,
+                self._owner,
+                redactors,
+                (book, driver, clock),
+                only=() if len(self._names) > 1 else self._names,
             )
             supervisor = self._supervisor(
                 journal, driver, outreach, lost=bool(rescued) or journal.fresh

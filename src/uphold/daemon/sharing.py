@@ -51,9 +51,12 @@ class ShareLife:
         clock: Clock,
         log: Log,
         children: set[int] | None = None,
+        only: tuple[str, ...] = (),
     ) -> None:
+        """`only` names the workers whose flags are obeyed; none: those of all."""
         self.spec = spec
         self._settings = settings
+        self._only = only
         self._supervisor_id = supervisor_id
         self._home = home
         self._clock = clock
@@ -195,16 +198,18 @@ class ShareLife:
     def _rules(self) -> Rules:
         settings = self._settings()
         deploy = settings.deploy
-        names = tuple(spec.name for spec in settings.workers)
+        names = self._only or tuple(spec.name for spec in settings.workers)
         fallback = deploy.workers if deploy is not None and deploy.workers else names
         return Rules(
             workers=frozenset(names),
-            fallback=fallback,
+            fallback=self._only or fallback,
             require_signature=self.spec.require_signature,
             senders=self.spec.senders,
         )
 
     def _watched(self) -> tuple[str, ...]:
+        if self._only:
+            return self._only
         settings = self._settings()
         if settings.deploy is not None and settings.deploy.workers:
             return settings.deploy.workers
