@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -298,6 +300,27 @@ def test_only_the_flags_of_the_worker_that_a_pass_is_about_are_obeyed(site):
     left = [path.name for path in (top / "Worker_Inbox").iterdir() if path.is_file()]
     assert left == ["supervisor_pause_watcher_db.flag"]
     assert site.worker("db")["state"] == "running", "it is looked after all the same"
+
+
+@pytest.mark.accepts("C-001")
+def test_a_pass_ends_with_everything_copied_and_a_heartbeat_in_the_database(site):
+    site.workers(web="exec sleep 600")
+    shared = site.folder / "shared.db"
+    site.write(f"{site.config.read_text()}[store]\nurl = 'sqlite:///{shared}'\n")
+    beats = []
+    for _ in range(2):
+        site.ok("once")
+        with closing(sqlite3.connect(shared)) as there:
+            rows = there.execute("SELECT worker_id, last_heartbeat_at FROM workers_t").fetchall()
+            (copied,) = there.execute("SELECT count(*) FROM events_t").fetchone()
+        with closing(sqlite3.connect(site.home / "journal.db")) as here:
+            (recorded,) = here.execute("SELECT count(*) FROM events_t").fetchone()
+        assert copied == recorded
+        beats.append(dict(rows))
+    assert set(beats[0]) == {"supervisor_site", "web"}
+    assert all(beats[1][name] > beats[0][name] for name in beats[0])
+    shown = site.run("status", "--all", "--json").json["workers"]
+    assert [row["slot"] for row in shown] == ["web"], "no recorder is left running"
 
 
 @pytest.mark.accepts("C-009", "E-43")
