@@ -46,6 +46,8 @@ class Around:
     supervisor_id: str
     children: set[int]
     """Processes whose end nobody else may take."""
+    only: tuple[str, ...] = ()
+    """The workers whose flags are obeyed; none: those of all."""
 
 
 class Outreach:
@@ -103,10 +105,13 @@ class Outreach:
                 await self._pause(life.spec.poll_every)
             self._changed.clear()
 
-    async def look(self) -> tuple[list[Deed], str | None]:
-        """Look at the share once; give what was done, and what is wrong with it."""
+    async def look(self, ending: Callable[[], bool]) -> tuple[list[Deed], str | None]:
+        """Look at the share once; give what was done, and what is wrong with it.
+
+        Once `ending` is true no flag is begun any more.
+        """
         life = await self._current()
-        return ([], None) if life is None else await life.look()
+        return ([], None) if life is None else await life.look(ending)
 
     async def beat(self, *, success: bool, error: str | None, actions: list[Any]) -> None:
         """Leave a heartbeat on the share, if there is one."""
@@ -160,6 +165,7 @@ class Outreach:
                 clock=around.clock,
                 log=around.log,
                 children=around.children,
+                only=around.only,
             )
             self._life.attend(self._engine)
         return self._life

@@ -51,9 +51,12 @@ class ShareLife:
         clock: Clock,
         log: Log,
         children: set[int] | None = None,
+        only: tuple[str, ...] = (),
     ) -> None:
+        """`only` names the workers whose flags are obeyed; none: those of all."""
         self.spec = spec
         self._settings = settings
+        self._only = only
         self._supervisor_id = supervisor_id
         self._home = home
         self._clock = clock
@@ -103,14 +106,16 @@ class ShareLife:
             await self.look()
             await self._clock.sleep(self.spec.poll_every)
 
-    async def look(self) -> tuple[list[Deed], str | None]:
+    async def look(
+        self, ending: Callable[[], bool] = lambda: False
+    ) -> tuple[list[Deed], str | None]:
         """Obey what lies there now; give what was done, and what is wrong with the share."""
         assert self._obedience is not None
         deeds: list[Deed] = []
         error: str | None = None
         try:
             await self.mirror_holds()
-            deeds = await self._obedience.look()
+            deeds = await self._obedience.look(ending)
             await self._leave_lines()
             await self._beat(deeds)
         except HostFailure as problem:
@@ -193,16 +198,18 @@ class ShareLife:
     def _rules(self) -> Rules:
         settings = self._settings()
         deploy = settings.deploy
-        names = tuple(spec.name for spec in settings.workers)
+        names = self._only or tuple(spec.name for spec in settings.workers)
         fallback = deploy.workers if deploy is not None and deploy.workers else names
         return Rules(
             workers=frozenset(names),
-            fallback=fallback,
+            fallback=self._only or fallback,
             require_signature=self.spec.require_signature,
             senders=self.spec.senders,
         )
 
     def _watched(self) -> tuple[str, ...]:
+        if self._only:
+            return self._only
         settings = self._settings()
         if settings.deploy is not None and settings.deploy.workers:
             return settings.deploy.workers

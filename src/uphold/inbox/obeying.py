@@ -95,27 +95,36 @@ class Obedience:
         self._answered: set[str] = set()
         """Claims whose refusal was told, and which could not be moved away yet."""
 
-    async def look(self) -> list[Deed]:
-        """Deal with the flags that are there now; HostFailure if the share cannot be reached."""
+    async def look(self, ending: Callable[[], bool] = lambda: False) -> list[Deed]:
+        """Deal with the flags that are there now; HostFailure if the share cannot be reached.
+
+        Once `ending` is true none is begun any more: what was claimed waits for the next look.
+        """
         rules, now = self._dealings.rules(), self._clock.now()
         deeds: list[Deed] = []
         stuck: HostFailure | None = None
         if self._owes:
             left = await self._receiver.interrupted(self._owner, rules, now)
-            stuck = await self._work_through(left, deeds)
+            stuck = await self._work_through(left, deeds, ending)
         self._owes = True
+        if ending():
+            return deeds
         poll = await self._receiver.poll(rules, now)
-        stuck = await self._work_through(poll, deeds) or poll.failure or stuck
+        stuck = await self._work_through(poll, deeds, ending) or poll.failure or stuck
         if stuck is not None:
             raise stuck
-        self._owes = poll.missing
+        self._owes = poll.missing or ending()
         return deeds
 
-    async def _work_through(self, poll: Poll, deeds: list[Deed]) -> HostFailure | None:
+    async def _work_through(
+        self, poll: Poll, deeds: list[Deed], ending: Callable[[], bool]
+    ) -> HostFailure | None:
         """Deal with each in turn; what cannot be put away is told and holds up nobody else."""
         # Orders first: whoever floods an inbox with nonsense must not keep the others waiting.
         for order in poll.claimed:
-            deeds.append(await self._carry_out(order.flag, order.claimed))  # noqa: PERF401 - in turn
+            if ending():
+                return None
+            deeds.append(await self._carry_out(order.flag, order.claimed))
         stuck: HostFailure | None = None
         for each in poll.refused:
             try:
