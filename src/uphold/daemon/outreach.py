@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from uphold.daemon.reporting import Reports
     from uphold.daemon.sharing import ShareLife
     from uphold.engine.errands import Outcome, Run
+    from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
     from uphold.inbox.obeying import Deed
@@ -85,13 +86,14 @@ class Outreach:
         if self._life is not None:
             self._life.heed(line)
 
-    async def take_up(self) -> None:
-        """End what an earlier supervisor left half done."""
+    async def take_up(self) -> Job | None:
+        """Have ended what an earlier supervisor left half done; give the order to, if any."""
         around = self._around
         unfinished = (around.home.path / "deploy.json").exists()
         workers = self._engine.snapshot().declaration.workers.values()
         if unfinished or any(entry.override.withheld for entry in workers):
-            await self._deploying().take_up()
+            return await self._deploying().take_up()
+        return None
 
     async def run(self) -> None:
         """Look at the share for ever, whichever the file names."""

@@ -176,7 +176,9 @@ class _Pass:
 
     async def _obey(self, outreach: Outreach) -> Sequence[str]:
         """Deal with the flags that lie on the share, and with what was left half done."""
-        await outreach.take_up()
+        left_over = await outreach.take_up()
+        if left_over is not None:
+            await left_over.done
         deeds, error = await outreach.look(self._ending.is_set)
         self._flags = [deed.shown() for deed in deeds]
         failed = [f"{deed.handler or 'a flag'}: {deed.error}" for deed in deeds if not deed.success]
