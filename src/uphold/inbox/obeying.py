@@ -64,6 +64,8 @@ class Dealings:
     """Finds what a task came to that was taken before; its `details` say so."""
     tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]]
     """Puts an event on record: its type, the task it is about, and more."""
+    refused: Callable[[Rejected], Awaitable[None]] | None = None
+    """Hears of flags that are refused: somebody may wait for one."""
 
 
 class Obedience:
@@ -145,6 +147,8 @@ class Obedience:
         )
         details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
         await self._dealings.tell("flag.rejected", rejected.task_id or rejected.file, details)
+        if self._dealings.refused is not None:
+            await self._dealings.refused(rejected)
         place = await self._inbox.reject(rejected.file, rejected.reason, now=now, claimed=claimed)
         answer = Answer(success=False, error=rejected.reason, details={**details, "moved": place})
         await self._answer(rejected, answer)
