@@ -95,7 +95,12 @@ class Deploys:
             )
             await desk.submit(order)
         elif kept_down:
-            await self._tell_workers(orders.ReleaseWorkers(names=kept_down), "supervisor", "start")
+            # Not waited for: one of them may still take its time to end.
+            wish = orders.ReleaseWorkers(names=kept_down)
+            desk = self._engine.desk
+            await desk.submit(
+                desk.order(wish, author="supervisor", origin="deploy", reason="start")
+            )
 
     async def update(self, order: Order) -> Ending:
         """Bring the checkout up to date; the old commit comes back if it does not do well."""
