@@ -103,7 +103,7 @@ class Outreach:
             if life is None:
                 await self._changed.wait()
             else:
-                await life.look()
+                await self._look_at(life)
                 await self._pause(life.spec.poll_every)
             self._changed.clear()
 
@@ -136,6 +136,13 @@ class Outreach:
         life, self._life = self._life, None
         if life is not None:
             await life.close()
+
+    async def _look_at(self, life: ShareLife) -> None:
+        """Look at a share; a mistake of ours in one look must not end all others."""
+        try:
+            await life.look()
+        except Exception as problem:  # noqa: BLE001 - the boundary of a look: told, then on
+            self._around.log.write("ERROR", "share.failed", f"a look at the share: {problem!r}")
 
     def _configured(self, _revision: object) -> None:
         """Hear of a new configuration, from whatever thread read it."""
@@ -173,7 +180,7 @@ class Outreach:
         return self._life
 
     def _share(self) -> tuple[Share, Inbox] | None:
-        return None if self._life is None else (self._life.share, self._life.inbox)
+        return None if self._life is None else (self._life.share, self._life.listing())
 
     def _deploying(self) -> Deploys:
         if self._deploys is None:

@@ -66,6 +66,8 @@ class Dealings:
     """Finds what a task came to that was taken before; its `details` say so."""
     tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]]
     """Puts an event on record: its type, the task it is about, and more."""
+    refused: Callable[[Rejected], Awaitable[None]] | None = None
+    """Hears of flags that are refused: somebody may wait for one."""
 
 
 class Obedience:
@@ -183,6 +185,8 @@ class Obedience:
         )
         details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
         await self._dealings.tell("flag.rejected", rejected.task_id or rejected.file, details)
+        if self._dealings.refused is not None:
+            await self._dealings.refused(rejected)
         answer = Answer(success=False, error=rejected.reason, details=details)
         await self._answer(rejected, answer, claimed)
 
