@@ -23,6 +23,7 @@ from uphold.inbox.obeying import Dealings, Deed, Obedience
 from uphold.inbox.reaching import Reach, Standing
 from uphold.inbox.receipts import heartbeat_content, heartbeat_name, pause_marker_name
 from uphold.inbox.shares import Inbox, Share
+from uphold.inbox.validating import judge
 from uphold.wire.codecs import encode
 
 if TYPE_CHECKING:
@@ -264,6 +265,22 @@ class ShareLife:
         )
         await self._engine.tell(note)
 
+    async def _tell_survey(self) -> None:
+        """Tell what is not right on a share that has just come; it is worked with all the same."""
+        try:
+            issues = judge(await self.share.survey(), self.spec).issues
+        except HostFailure:
+            return  # away again: that is told by itself
+        if issues:
+            note = Note(
+                type="share.incomplete",
+                entity_type="share",
+                entity_id=self.spec.share,
+                payload={"problems": [issue.text for issue in issues]},
+                severity="error" if any(issue.grave for issue in issues) else "warning",
+            )
+            await self._engine.tell(note)
+
     async def _tell_standing(self, standing: Standing) -> None:
         kind = "share.reachable" if standing.reachable else "share.unreachable"
         note = Note(
@@ -274,6 +291,8 @@ class ShareLife:
             severity="info" if standing.reachable else "error",
         )
         await self._engine.tell(note)
+        if standing.reachable:
+            await self._tell_survey()
 
     @property
     def _markers(self) -> Path:
