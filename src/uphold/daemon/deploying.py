@@ -245,7 +245,7 @@ class Deploys:
             await _aside(self._notes.writer(written), finished(record))
         except OSError as cause:  # then the next start looks at the workers once more
             text = f"{self._notes.path} cannot be written: {cause.strerror}"
-            self._log.write("ERROR", "deploy.unwritable", text)
+            self._log.write("ERROR", "deploy", text)
 
     def _held(self, name: str) -> bool:
         entry = self._engine.snapshot().declaration.workers.get(name)

@@ -107,7 +107,9 @@ class Outreach:
                 await self._pause(life.spec.poll_every)
             self._changed.clear()
 
-    async def look(self, ending: Callable[[], bool]) -> tuple[list[Deed], str | None]:
+    async def look(
+        self, ending: Callable[[], bool] = lambda: False
+    ) -> tuple[list[Deed], str | None]:
         """Look at the share once; give what was done, and what is wrong with it.
 
         Once `ending` is true no flag is begun any more.
