@@ -39,7 +39,7 @@ def test_an_unknown_verb_names_the_nearest_one(uphold):
     ]
 
 
-@pytest.mark.parametrize("verb", ["once", "flag", "fleet", "mcp"])
+@pytest.mark.parametrize("verb", ["fleet", "mcp"])
 def test_verbs_of_later_versions_do_not_exist_yet(uphold, verb):
     assert uphold(verb).code == 2
 

@@ -14,8 +14,10 @@ from uphold.core.specs import Instant, WorkerSpec
 from uphold.core.statuses import Due, Exit, Fault, Health, Identity, State
 from uphold.wire.envelopes import envelope
 
-EMITTING = ("core", "engine", "daemon", "drivers")
-_TYPE = re.compile(r"(?:worker|supervisor|config|order|reconciliation|journal)\.[a-z_]+|gap")
+EMITTING = ("core", "engine", "daemon", "drivers", "inbox")
+_TYPE = re.compile(
+    r"(?:worker|supervisor|config|order|reconciliation|journal|store|flag|share|deploy)\.[a-z_]+|gap"
+)
 LOG_ONLY = {
     "supervisor.active",
     "supervisor.heartbeat_failed",
@@ -26,8 +28,13 @@ LOG_ONLY = {
     "supervisor.broken",
     "supervisor.notify_unavailable",
     "worker.missed",
+    "flag.done",
+    "share.failed",
+    "deploy.unreadable",
 }
 """A line of the log, not an event: nobody could listen yet, or a single miss that changes nothing."""
+FILES = {"supervisor.log", "deploy.json"}
+"""Names of files that look like one."""
 
 
 def emitted() -> set[str]:
@@ -42,7 +49,7 @@ def emitted() -> set[str]:
                 and isinstance(node.value, str)
                 and _TYPE.fullmatch(node.value)
             }
-    return found - LOG_ONLY
+    return found - LOG_ONLY - FILES
 
 
 def documented() -> dict[str, set[str]]:

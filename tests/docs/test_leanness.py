@@ -30,6 +30,13 @@ NEEDLESS = (
     "yaml",
     "uphold.cli",
     "uphold.testing",
+    "uphold.inbox",
+    "uphold.deploy",
+    "uphold.diagnose",
+    "uphold.recorder",
+    "uphold.daemon.sharing",
+    "uphold.daemon.deploying",
+    "uphold.daemon.reporting",
 )
 PROGRAM = """
 import json, sys

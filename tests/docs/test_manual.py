@@ -15,6 +15,13 @@ from uphold.errors import UpholdError
 def methods_offered() -> set[str]:
     """Read the closed table of methods out of the source: the keys of the dictionaries."""
     trees = [dict(modules())[name] for name in ("daemon/methods.py", "daemon/copies.py")]
+    serving = [
+        word.value
+        for node in ast.walk(dict(modules())["daemon/serving.py"])
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg == "more"
+    ]
     tables = [
         node.value
         for tree in trees
@@ -25,7 +32,7 @@ def methods_offered() -> set[str]:
     ]
     return {
         str(key.value)
-        for table in tables
+        for table in (*tables, *serving)
         if isinstance(table, ast.Dict)
         for key in table.keys
         if isinstance(key, ast.Constant)

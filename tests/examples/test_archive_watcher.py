@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -91,3 +92,33 @@ def test_its_configuration_is_right_and_takes_the_share_from_the_environment_fil
     assert settings.supervisor.name == "OrionMX"
     assert settings.inbox.share == str(place / "share")
     assert settings.deploy.workers == ("OrionMX",)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.accepts(
+    *("C-138", "C-154", "C-T14", "C-T15", "C-T16", "C-T17", "C-T19"),
+    *("C-T24", "C-T26", "C-T28", "C-T31"),
+)
+def test_the_walk_drops_every_flag_and_finds_what_each_leaves_behind(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, str(EXAMPLE / "walk.py"), str(tmp_path / "walk")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=540,
+        env={"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    parts = ran.stdout.split("\n=== ")[1:]
+    assert [part.split()[1] for part in parts] == [
+        *("pause_watcher", "resume_watcher", "restart_watcher", "update_code"),
+        *("update_code_deps", "rollback_code", "diagnostics", "verify_db"),
+    ]
+    for part in parts:
+        task = json.loads(part.partition("flag: ")[2].splitlines()[0])
+        assert f"supervisor_result_{task['handler']}_{task['task_id']}_" in part
+        assert f"[{task['task_id']} - {task['label']}]" in part
+        assert re.search(rf"\.succeeded +OrionMX +\[{task['label']}\]", part)
+        assert ("the watcher is held" in part) == (task["handler"] == "pause_watcher")
+    assert not (tmp_path / "walk/orion/release.txt").exists()
+    assert not list((tmp_path / "walk/share/Worker_Inbox").glob("*.flag"))

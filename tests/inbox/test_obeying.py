@@ -230,3 +230,52 @@ def test_a_receipt_that_could_not_be_left_is_left_at_the_next_poll(site):
 def test_without_an_inbox_nothing_is_done(site):
     site.inbox.rmdir()
     assert play(site, site.clerk.look) == []
+
+
+@pytest.mark.accepts("C-012", "B-71")
+def test_once_told_to_end_it_begins_no_further_flag_and_the_next_look_does(tmp_path):
+    site = Site(tmp_path)
+    site.drop("supervisor_pause_OrionMX.flag", task_id="first")
+    site.drop("supervisor_resume_OrionMX.flag", task_id="second", handler="resume_watcher")
+
+    async def story():
+        cut = await site.clerk.look(lambda: len(site.carried) > 0)
+        assert [deed.task_id for deed in cut] == ["first"]
+        assert [each["task_id"] for each in site.receipts()] == ["first"]
+        rest = await site.clerk.look()
+        assert [deed.task_id for deed in rest] == ["second"]
+
+    play(site, story)
+    assert [flag.task_id for flag in site.carried] == ["first", "second"]
+    assert site.pending() == []
+
+
+@pytest.mark.accepts("E-28", "E-30", "S07")
+def test_what_cannot_be_moved_away_is_told_once_and_keeps_no_order_waiting(site):
+    (site.inbox / "rejected").symlink_to(site.top)
+
+    async def look_twice():
+        for number in range(3):
+            site.drop(f"supervisor_a{number}.flag", handler="nonsense")
+            site.drop(f"supervisor_b{number}.flag", task_id=f"order_{number}")
+            with pytest.raises(HostFailure):
+                await site.clerk.look()
+            assert site.carried[-1].task_id == f"order_{number}"
+        (site.inbox / "rejected").unlink()
+        return await site.clerk.look()
+
+    play(site, look_twice)
+    assert [flag.task_id for flag in site.carried] == ["order_0", "order_1", "order_2"]
+    assert sorted(receipt["success"] for receipt in site.receipts()) == [False] * 3 + [True] * 3
+    assert list((site.inbox / "processing").iterdir()) == []
+    assert len(list((site.inbox / "rejected").iterdir())) == 6
+
+
+def test_refused_flags_of_the_same_name_have_a_receipt_each(site):
+    async def drop_and_look():
+        for _ in range(5):
+            (site.inbox / "supervisor_x.flag").write_text("[]")
+            await site.clerk.look()
+
+    play(site, drop_and_look)
+    assert len(site.receipts()) == 5

@@ -196,6 +196,11 @@ class Deploys:
         """Start the workers with whatever is checked out now, and see whether they do well."""
         self._say_commands(order, came)
         details, error = _told(came), came.error or None
+        if not came.runnable:
+            # Neither the old code nor the new: nobody runs from a mixture. The next start, or the
+            # next update, tries again to put it in order.
+            await self._news("deploy.failed", order, {"error": error})
+            return Ending(error=error, details={**details, "kept_down": True})
         names, gate = self._names(order), work.spec.gate
         restarts = restarts_of(self._engine.snapshot(), names)
         unwell = await self._release(order)

@@ -75,7 +75,7 @@ def _about_home(home: str) -> Iterator[Finding]:
 
 
 def _about_config(place: Place) -> Iterator[Finding]:
-    from uphold.cli.checkups import machines, stores, workers
+    from uphold.cli.checkups import checkouts, machines, shares, stores, workers
     from uphold.config.loading import examine
 
     try:
@@ -90,6 +90,8 @@ def _about_config(place: Place) -> Iterator[Finding]:
     }
     yield from look("config", lambda: workers.configuration(settings, failing))
     yield from look("store", lambda: stores.copy_of(place.home, settings))
+    yield from look("share", lambda: shares.share_of(settings))
+    yield from look("checkout", lambda: checkouts.checkout_of(settings))
     yield from look("inotify", lambda: machines.news_of_files(config))
     yield from programs
 
