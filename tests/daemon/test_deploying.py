@@ -589,3 +589,22 @@ def test_a_slow_restart_ends_rests_and_starts_but_not_who_is_held(tmp_path):
         assert scene.state() == "stopped"
 
     play(tmp_path, story)
+
+
+@pytest.mark.accepts("C-144", "C-147b")
+def test_a_worker_that_does_not_listen_gets_thirty_seconds_before_an_update_goes_on(tmp_path):
+    async def story(scene: DeployStage):
+        new = scene.there.publish("newer", code="print('new')\n")
+        scene.stage.driver.ignore_stop("web")
+        job = await scene.begin(UPDATE)
+        await scene.until(lambda: scene.stops, step=0.0)
+        await scene.stage.clock.advance(29.9)
+        assert ("kill", "web") not in scene.stage.driver.calls
+        assert scene.there.head() != new
+        await scene.stage.clock.advance(0.2)
+        assert ("kill", "web") in scene.stage.driver.calls
+        scene.stage.driver.world.deaf.clear()
+        await scene.end(job)
+        assert (job.row.state, scene.there.head()) == ("succeeded", new)
+
+    play(tmp_path, story)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 from deploy.repositories import Repositories, git
@@ -67,6 +68,7 @@ environment = {{ SITE_TOKEN = "${{SITE_SECRET}}" }}
 [deploy]
 repo = "checkout"
 workers = ["web"]
+python = "{sys.executable}"
 gate = {{ healthy_for = "{healthy_for}" }}
 {self.more}"""
         )
