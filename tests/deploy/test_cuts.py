@@ -127,6 +127,7 @@ def recover(there: Repositories, record: DeployRecord, kind: type[Way], cut: int
     return outcome
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.accepts("P24", "P25")
 def test_an_update_cut_anywhere_ends_old_or_new_and_can_be_made_again(
     original: Repositories, tmp_path: Path
@@ -151,6 +152,7 @@ def test_an_update_cut_anywhere_ends_old_or_new_and_can_be_made_again(
     }
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.accepts("P25", "B-55")
 def test_a_rollback_cut_anywhere_is_finished_or_was_never_begun(
     original: Repositories, tmp_path: Path
@@ -204,6 +206,7 @@ way.apply(record, note)
 """
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.accepts("P25")
 @pytest.mark.parametrize("kind", ["update", "rollback"])
 def test_a_process_killed_at_each_record_leaves_what_the_next_can_end(

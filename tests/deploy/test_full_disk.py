@@ -72,7 +72,9 @@ def test_what_cannot_be_put_back_for_want_of_room_is_put_back_later(
     outcome = updating.recover(record, Notes())
     assert (outcome.success, outcome.end) == (False, End.UNCLEAR)
     assert not outcome.record.ended
+    assert not outcome.runnable
     assert "could not be put back" in outcome.error
     filler.unlink()
-    assert updating.recover(outcome.record, Notes()).end is End.OLD
+    later = updating.recover(outcome.record, Notes())
+    assert (later.end, later.runnable) == (End.OLD, True)
     assert (len(there.read("heavy")), there.status()) == (MIB, "")

@@ -33,7 +33,10 @@ def test_a_second_one_waits_and_is_then_refused(there: Repositories):
 def test_a_program_that_outlives_its_supervisor_still_holds_the_checkout(there: Repositories):
     checkout = there.checkout()
     with held(checkout):
-        words = ["/bin/sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!"]
+        # Waited for: until it has left the group it would be ended with it.
+        away = "setsid sh -c 'touch .git/away; exec sleep 1000' >/dev/null 2>&1 & left=$!"
+        text = f"{away}; until [ -e .git/away ]; do sleep 0.01; done; echo $left"
+        words = ["/bin/sh", "-c", text]
         left = run(words, cwd=there.repo, keep=checkout.git.keep)
     pid = int(left.stdout)
     try:

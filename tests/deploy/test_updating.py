@@ -5,15 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from deploy.repositories import Notes, Repositories, git
+from uphold.deploy import guarding
 from uphold.deploy.records import End, Step
 from uphold.deploy.updating import Updating, finished
 from uphold.errors import StoreUnavailable, UpholdError
+
+BREAKING_OFF = """#!{python}
+import os, subprocess
+sender = subprocess.Popen(["git", "upload-pack", "{remote}"], stdout=subprocess.PIPE)
+left = 20_000
+while left > 0 and (chunk := os.read(sender.stdout.fileno(), min(left, 4096))):
+    left -= os.write(1, chunk)
+sender.kill()
+"""
 
 
 @pytest.fixture
@@ -181,6 +192,39 @@ def test_a_missing_branch_a_missing_remote_and_a_remote_that_is_gone(there: Repo
     assert "git fetch failed" in gone.message
 
 
+@pytest.mark.accepts("C-145", "C-147b", "T16")
+def test_a_remote_that_never_answers_is_given_up_and_nothing_is_left(
+    there: Repositories, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(guarding, "LIMIT", 6.0)
+    asked = there.folder / "asked"
+    git(there.repo, "config", "remote.origin.url", "git@git.example:x.git")
+    git(there.repo, "config", "core.sshCommand", f"sh -c 'touch {asked}; exec sleep 1000' ssh")
+    silent = refusal(there)
+    assert silent.code == "UPH_DEPLOY_GIT_FAILED"
+    assert "git fetch did not end within 6 s" in silent.message
+    assert asked.exists(), "the setting of the checkout names how ssh is called"
+    git(there.repo, "config", "remote.origin.url", str(there.remote))
+    monkeypatch.undo()
+    new = there.publish("later", code="later\n")
+    assert there.updating().check("job").target == new
+
+
+@pytest.mark.accepts("T16")
+def test_a_remote_that_breaks_off_changes_nothing(there: Repositories):
+    there.publish("big", **{f"file{n}": os.urandom(9_000).hex() for n in range(50)})
+    cut = there.folder / "cut.py"
+    cut.write_text(BREAKING_OFF.format(python=sys.executable, remote=there.remote))
+    cut.chmod(0o755)
+    git(there.repo, "config", "remote.origin.url", "git@git.example:x.git")
+    git(there.repo, "config", "core.sshCommand", str(cut))
+    git(there.repo, "config", "ssh.variant", "simple")
+    assert refusal(there).code == "UPH_DEPLOY_GIT_FAILED"
+    git(there.repo, "config", "remote.origin.url", str(there.remote))
+    updating = there.updating()
+    assert updating.apply(updating.check("job"), Notes()).success
+
+
 def test_a_detached_head_is_refused(there: Repositories):
     git(there.repo, "checkout", "-q", "--detach")
     assert "detached" in refusal(there).message
@@ -271,6 +315,7 @@ def test_a_branch_that_somebody_moved_is_not_put_back(there: Repositories):
     back = updating.return_to(outcome.record, notes, why="unhealthy.")
     assert (back.success, back.end, back.code) == (False, End.UNCLEAR, "UPH_DEPLOY_MOVED")
     assert back.record.ended
+    assert back.runnable
     assert there.read() == "a fix by hand\n"
 
 

@@ -230,3 +230,34 @@ def test_a_receipt_that_could_not_be_left_is_left_at_the_next_poll(site):
 def test_without_an_inbox_nothing_is_done(site):
     site.inbox.rmdir()
     assert play(site, site.clerk.look) == []
+
+
+@pytest.mark.accepts("E-28", "E-30", "S07")
+def test_what_cannot_be_moved_away_is_told_once_and_keeps_no_order_waiting(site):
+    (site.inbox / "rejected").symlink_to(site.top)
+
+    async def look_twice():
+        for number in range(3):
+            site.drop(f"supervisor_a{number}.flag", handler="nonsense")
+            site.drop(f"supervisor_b{number}.flag", task_id=f"order_{number}")
+            with pytest.raises(HostFailure):
+                await site.clerk.look()
+            assert site.carried[-1].task_id == f"order_{number}"
+        (site.inbox / "rejected").unlink()
+        return await site.clerk.look()
+
+    play(site, look_twice)
+    assert [flag.task_id for flag in site.carried] == ["order_0", "order_1", "order_2"]
+    assert sorted(receipt["success"] for receipt in site.receipts()) == [False] * 3 + [True] * 3
+    assert list((site.inbox / "processing").iterdir()) == []
+    assert len(list((site.inbox / "rejected").iterdir())) == 6
+
+
+def test_refused_flags_of_the_same_name_have_a_receipt_each(site):
+    async def drop_and_look():
+        for _ in range(5):
+            (site.inbox / "supervisor_x.flag").write_text("[]")
+            await site.clerk.look()
+
+    play(site, drop_and_look)
+    assert len(site.receipts()) == 5

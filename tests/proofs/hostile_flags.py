@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import threading
 import time
 from collections import Counter
@@ -39,16 +40,18 @@ async def _hostile(count: int, rng: Random, seed: int, folder: Path) -> Verdict:
     tools = tools_for(lay_out(folder / "share"))
     violations: list[str] = []
     kinds: Counter[str] = Counter()
-    spent = slowest = 0.0
+    spent = slowest = ours = 0.0
+    helped = _helpers_time()
     try:
         await tools.inbox.flags()
         pid = tools.reach._helper.pid
         for first in range(0, count, BATCH):
             cases = _drop(tools, rng, first, min(first + BATCH, count), kinds)
             before = _standing(tools, cases)
-            began = time.perf_counter()
+            began, busy = time.perf_counter(), time.process_time()
             polls = await _work_through(tools)
             spent += time.perf_counter() - began
+            ours += time.process_time() - busy
             slowest = max(slowest, *(each for _, each in polls))
             found = [poll for poll, _ in polls]
             violations += _judge(tools, cases, found, before)
@@ -61,9 +64,15 @@ async def _hostile(count: int, rng: Random, seed: int, folder: Path) -> Verdict:
     figures = (
         f"{len(kinds)} kinds",
         f"{spent:.1f} s of work",
+        f"CPU {ours:.1f} s, helper {_helpers_time() - helped:.1f} s",
         f"slowest poll of 200 {slowest * 1000:.0f} ms",
     )
     return Verdict(count=count, violations=told, figures=figures)
+
+
+def _helpers_time() -> float:
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def _drop(

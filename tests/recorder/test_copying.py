@@ -287,3 +287,47 @@ def _copy_and_die(folder, url, at):
         desk.copy(at_once=15)
     finally:
         os._exit(0)
+
+
+@pytest.mark.accepts("P18")
+def test_a_server_that_takes_small_packets_only_gets_all_rows(tmp_path, mariadb):
+    url = mariadb.fresh()
+    (before,) = mariadb.run("SELECT @@global.max_allowed_packet")
+    mariadb.run("SET GLOBAL max_allowed_packet = 65536")
+    try:
+        large = [
+            event(n, payload={"why": "x'" * (40_000 if n == 3 else 3_000)}) for n in range(1, 60)
+        ]
+        write(tmp_path / "journal.db", some(60, 400), Batch(events=large, durable=True))
+        desk = Desk(tmp_path, url)
+        assert desk.copy().place.set_aside == 0
+        copy = Copy(mariadb, url)
+        assert_same(copy, tmp_path / "journal.db")
+        ((payload,),) = copy.rows("SELECT payload FROM events_t WHERE seq = 3")
+        assert json.loads(payload)["cut"] is True
+        assert "cut payload of abcdef01-3 to fit into events_t" in desk.lines
+    finally:
+        mariadb.run(f"SET GLOBAL max_allowed_packet = {before[0]}")
+
+
+@pytest.mark.accepts("P10")
+def test_a_line_of_the_audit_whose_key_another_supervisor_has_taken_is_not_lost(
+    desk, copy, server, url
+):
+    write(desk.journal, some(1, 4))
+    desk.copier.prepare()
+    database = url.rpartition("/")[2]
+    server.run(
+        "INSERT INTO audit_log_t (audit_id, supervisor_id, actor)"
+        " VALUES ('job_20260205_000002', 'another', 'theirs')",
+        database,
+    )
+    desk.copy()
+    rows = copy.rows("SELECT audit_id, supervisor_id, actor FROM audit_log_t ORDER BY audit_id")
+    assert ("job_20260205_000002", "another", "theirs") in rows
+    ours = [row for row in rows if row[1] == "supervisor-1"]
+    assert len(ours) == 4
+    assert sum(row[0].startswith("job_20260205_000002@") for row in ours) == 1
+    assert desk.copy().rows == 0
+    desk.copier.replay(BEGINNING)
+    assert len(copy.audit()) == 5

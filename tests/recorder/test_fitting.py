@@ -9,7 +9,7 @@ from sqlalchemy import String, Text, create_engine, types
 from sqlalchemy.dialects import mysql
 
 from uphold.recorder.fitting import Fitting, _limit, plain
-from uphold.recorder.schema import EVENTS, JOBS
+from uphold.recorder.schema import AUDIT, EVENTS, JOBS
 from uphold.recorder.statements import add_once, add_or_replace
 
 
@@ -70,9 +70,11 @@ def test_the_simplest_signs_say_what_they_stand_for():
 @pytest.mark.accepts("S42")
 def test_a_row_that_is_there_is_left_as_it_is_and_values_are_parameters(dialect, scheme, ends):
     connection = create_engine(scheme)  # never connected; its dialect is what is wanted
-    statement = add_once(connection, dialect, EVENTS).compile(dialect=connection.dialect)
+    statement = add_once(dialect, EVENTS).compile(dialect=connection.dialect)
     assert str(statement).endswith(ends)
-    assert set(statement.params) == {column.name for column in EVENTS.columns}
-    replaced = str(add_or_replace(connection, dialect, JOBS).compile(dialect=connection.dialect))
+    for table in (EVENTS, AUDIT, JOBS):
+        made = add_once(dialect, table).compile(dialect=connection.dialect)
+        assert set(made.params) == {column.name for column in table.columns}
+    replaced = str(add_or_replace(dialect, JOBS).compile(dialect=connection.dialect))
     assert "last_error = " in replaced
     assert "job_id = " not in replaced

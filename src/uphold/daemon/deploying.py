@@ -189,6 +189,11 @@ class Deploys:
         self._say_commands(order, came)
         details = _told(came)
         error = came.error or None
+        if not came.runnable:
+            # Neither the old code nor the new: nobody runs from a mixture. The next start, or the
+            # next update, tries again to put it in order.
+            await self._news("deploy.failed", order, {"error": error})
+            return Ending(error=error, details={**details, "kept_down": True})
         unwell = await self._release(order)
         spec = self._deploy()
         judged = came.success and came.record.verb is not Verb.ROLLBACK and spec is not None

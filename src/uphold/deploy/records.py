@@ -106,6 +106,14 @@ class Outcome:
     code: str = ""
     details: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def runnable(self) -> bool:
+        """Tell whether workers may be started from what is checked out: it is no mixture.
+
+        Where somebody has moved the branch it is theirs, and whole as far as we know.
+        """
+        return self.end is not End.UNCLEAR or self.record.ended
+
     def as_result(self) -> dict[str, Any]:
         """Give it as the result of a handler."""
         return {"success": self.success, "error": self.error or None, "details": self.details}

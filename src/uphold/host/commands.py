@@ -32,6 +32,8 @@ _GRACE: Final = 2.0
 _REST: Final = 0.5
 """Seconds that output may still come after a program has ended."""
 _PAUSE: Final = 0.005
+_LAST_LOOKS: Final = 64
+"""Often enough for what a pipe can hold, and not for ever if a stranger goes on writing."""
 _CHUNK: Final = 1 << 16
 
 
@@ -179,6 +181,7 @@ class _Watch:
             # Before it is waited for: until then its number, and its group's, is nobody else's.
             self._signal(signal.SIGKILL)
             self._attend(selector, self._now() + _REST)
+            self._drain(selector)
             self._bury(self._now() + _REST)
         return self._told(self._wait(_GRACE), timed_out=not on_time)
 
@@ -214,6 +217,16 @@ class _Watch:
                     if key.data == 0:
                         _close(key.fileobj)  # type: ignore[arg-type]
         return True
+
+    def _drain(self, selector: selectors.BaseSelector) -> None:
+        """Read what is there already: we may have slept through all of the time for it."""
+        for _ in range(_LAST_LOOKS):
+            ready = [key for key, _ in selector.select(0) if key.data in self._kept]
+            if not ready:
+                return
+            for key in ready:
+                if not self._move(key):
+                    selector.unregister(key.fileobj)
 
     def _outwaited(self, until: float) -> bool:
         """Wait for its end where only its output told of that."""

@@ -13,7 +13,7 @@ import time
 from fnmatch import translate
 from itertools import islice
 
-from uphold.inbox.shelves import REASON, oddity
+from uphold.inbox.shelves import REASON, oddity, take_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ MOST_LOOKED_AT = 20_000
 """Flags whose times are asked for in one look."""
 MOST_NAMES = 500_000
 """Names, of whatever kind, that are read in one look."""
+SMALL = 4096
+"""Bytes of a flag that is read along with the listing, so that nobody need ask for each."""
 LONGEST_LOOK = 3.0
 """Seconds, well within what a request may take."""
 
@@ -47,7 +49,13 @@ class Scan:
             self.close()
         chosen = found[:most]
         entries = [
-            {"name": key[1], "modified": key[0] / 1e9, "size": size, "odd": odd}
+            {
+                "name": key[1],
+                "modified": key[0] / 1e9,
+                "size": size,
+                "odd": odd,
+                "content": None if odd or size > SMALL else take_if_there(folder, key[1]),
+            }
             for key, size, odd in chosen
         ]
         last = list(chosen[-1][0]) if len(found) > most else None

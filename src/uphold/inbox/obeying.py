@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from uphold.errors import HostFailure
 from uphold.inbox.flags import Flag, Rejected, Rules
+from uphold.inbox.reaching import FAILED
 from uphold.inbox.receipts import receipt_content, receipt_name
 from uphold.inbox.receiving import Receiver
 
@@ -92,28 +94,39 @@ class Obedience:
         self._log = log
         self._owes = True
         """Something may lie in `processing/` that has no receipt yet."""
+        self._answered: set[str] = set()
+        """Claims whose refusal was told, and which could not be moved away yet."""
 
     async def look(self) -> list[Deed]:
         """Deal with the flags that are there now; HostFailure if the share cannot be reached."""
         rules, now = self._dealings.rules(), self._clock.now()
         deeds: list[Deed] = []
+        stuck: HostFailure | None = None
         if self._owes:
-            deeds += await self._work_through(
-                await self._receiver.interrupted(self._owner, rules, now)
-            )
+            left = await self._receiver.interrupted(self._owner, rules, now)
+            stuck = await self._work_through(left, deeds)
         self._owes = True
         poll = await self._receiver.poll(rules, now)
-        deeds += await self._work_through(poll)
-        if poll.failure is not None:
-            raise poll.failure
+        stuck = await self._work_through(poll, deeds) or poll.failure or stuck
+        if stuck is not None:
+            raise stuck
         self._owes = poll.missing
         return deeds
 
-    async def _work_through(self, poll: Poll) -> list[Deed]:
-        deeds = [await self._refuse(each.rejected, each.claimed) for each in poll.refused]
-        for each in poll.claimed:
-            deeds.append(await self._carry_out(each.flag, each.claimed))  # noqa: PERF401 - in turn
-        return deeds
+    async def _work_through(self, poll: Poll, deeds: list[Deed]) -> HostFailure | None:
+        """Deal with each in turn; what cannot be put away is told and holds up nobody else."""
+        # Orders first: whoever floods an inbox with nonsense must not keep the others waiting.
+        for order in poll.claimed:
+            deeds.append(await self._carry_out(order.flag, order.claimed))  # noqa: PERF401 - in turn
+        stuck: HostFailure | None = None
+        for each in poll.refused:
+            try:
+                deeds.append(await self._refuse(each.rejected, each.claimed))
+            except HostFailure as cause:
+                if cause.code != FAILED:
+                    raise  # the share is away: the rest would only fail the same way
+                stuck = stuck or cause
+        return stuck
 
     async def _carry_out(self, flag: Flag, claimed: str) -> Deed:
         answer = await self._dealings.known(flag.task_id)
@@ -124,7 +137,7 @@ class Obedience:
         level = "INFO" if answer.success else "ERROR"
         outcome = "done" if answer.success else f"failed: {answer.error}"
         self._say(flag, level, "flag.done", f"{flag.handler}: {outcome}")
-        await self._answer(flag, answer)
+        await self._answer(flag, answer, claimed)
         await self._inbox.finish(claimed)
         return Deed(
             handler=flag.handler,
@@ -136,7 +149,23 @@ class Obedience:
         )
 
     async def _refuse(self, rejected: Rejected, claimed: str) -> Deed:
+        if claimed not in self._answered:
+            await self._say_why(rejected, claimed)
+            self._answered.add(claimed)
         now = self._clock.now().wall
+        await self._inbox.reject(rejected.file, rejected.reason, now=now, claimed=claimed)
+        self._answered.discard(claimed)
+        return Deed(
+            handler=rejected.handler,
+            label=rejected.label,
+            task_id=rejected.task_id,
+            worker_id=rejected.worker_id,
+            success=False,
+            error=rejected.reason,
+        )
+
+    async def _say_why(self, rejected: Rejected, claimed: str) -> None:
+        """Tell everybody who may want to know that a flag is refused, once."""
         self._log.write(
             "WARNING",
             "flag.rejected",
@@ -149,22 +178,14 @@ class Obedience:
         await self._dealings.tell("flag.rejected", rejected.task_id or rejected.file, details)
         if self._dealings.refused is not None:
             await self._dealings.refused(rejected)
-        place = await self._inbox.reject(rejected.file, rejected.reason, now=now, claimed=claimed)
-        answer = Answer(success=False, error=rejected.reason, details={**details, "moved": place})
-        await self._answer(rejected, answer)
-        return Deed(
-            handler=rejected.handler,
-            label=rejected.label,
-            task_id=rejected.task_id,
-            worker_id=rejected.worker_id,
-            success=False,
-            error=rejected.reason,
-        )
+        answer = Answer(success=False, error=rejected.reason, details=details)
+        await self._answer(rejected, answer, claimed)
 
-    async def _answer(self, flag: Flag | Rejected, answer: Answer) -> None:
+    async def _answer(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> None:
         """Leave the receipt; one that cannot be left keeps its flag in `processing/`."""
         now = self._clock.now().wall
-        name = receipt_name(flag.handler, flag.task_id, now, token=flag.file[-20:-5])
+        token = claimed.split(".")[1]  # no two claims share it, whatever the files are called
+        name = receipt_name(flag.handler, flag.task_id, now, token=token)
         content = receipt_content(
             wall=now,
             supervisor_id=self._supervisor_id,
@@ -178,7 +199,8 @@ class Obedience:
             details=answer.details,
             log_path=self._share.path("logs", "supervisor.log"),
         )
-        await self._share.put("outbox", name, content)
+        # That a refusal survives a power cut is not worth a wait for the disk with each of a flood.
+        await self._share.put("outbox", name, content, durable=isinstance(flag, Flag))
 
     def _say(self, flag: Flag, level: str, event: str, text: str) -> None:
         self._log.write(

@@ -116,7 +116,7 @@ class Receiver:
 
     async def _take(self, entry: Entry, rules: Rules, now: Moment) -> _Outcome:
         name = entry.name
-        peeked = await self._inbox.peek(name)
+        peeked = entry.content or await self._inbox.peek(name)
         if peeked is None:
             return None
         first = _reading(name, peeked, rules, now.wall)

@@ -34,6 +34,8 @@ class Entry:
     size: int
     odd: str = ""
     """What it is if it is no regular file."""
+    content: Content | Odd | None = None
+    """What a small flag held when it was listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class Inbox:
         """List flags, the oldest first; what did not fit comes next time."""
         found = await self._reach.ask("flags", after=self._after, most=min(most, MOST_FLAGS))
         self._after = found["last"]
-        entries = tuple(Entry(**each) for each in found["entries"])
+        entries = tuple(_entry(each) for each in found["entries"])
         return Listing(entries=entries, more=found["more"], missing=found.get("missing", False))
 
     async def peek(self, name: str) -> Content | Odd | None:
@@ -199,6 +201,11 @@ def claim_of(name: str) -> tuple[str, str] | None:
     owner, _, rest = name.partition(".")
     token, _, original = rest.partition(".")
     return (owner, original) if owner and token and original else None
+
+
+def _entry(found: dict[str, Any]) -> Entry:
+    content = found.pop("content")
+    return Entry(**found, content=None if content is None else _content(content))
 
 
 def _content(found: dict[str, Any]) -> Content | Odd | None:

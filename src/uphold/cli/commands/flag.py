@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from uphold.cli.arguments import label, usage_error
 from uphold.cli.places import Place, locate, require_config
 from uphold.cli.speaking import print_document, say
 from uphold.cli.times import now
 from uphold.core.texts import printable
-from uphold.errors import EXIT_DONE, ConfigInvalid, HostFailure, UpholdError
+from uphold.errors import EXIT_DONE, ConfigInvalid, UpholdError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Awaitable, Callable
 
     from uphold.core.specs import InboxSpec, SenderSpec, Settings
-
-_FOLDERS: Final = ("pending", "processing", "rejected")
+    from uphold.inbox.shares import Inbox, Share
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def _configured(place: Place) -> tuple[Settings, InboxSpec]:
 
 def _create(args: argparse.Namespace, place: Place, settings: Settings, inbox: InboxSpec) -> int:
     from uphold.host.chance import any_number
-    from uphold.inbox.creating import draft_flag, new_task_id
+    from uphold.inbox.creating import draft_flag, new_task_id, send
 
     wall = now()
     params = {} if args.commits_back is None else {"commits_back": args.commits_back}
@@ -76,8 +76,7 @@ def _create(args: argparse.Namespace, place: Place, settings: Settings, inbox: I
         sender=_sender(args, inbox),
     )
     job_id = _announce(place, draft.flag)
-    folder = os.path.join(inbox.share, inbox.layout.inbox)  # noqa: PTH118 - strings throughout
-    _write(folder, draft.name, draft.content)
+    path = _on_share(inbox, lambda share, _: send(share, draft))
     told = {
         "schema": 1,
         "job_id": job_id,
@@ -85,7 +84,7 @@ def _create(args: argparse.Namespace, place: Place, settings: Settings, inbox: I
         "handler": draft.flag.handler,
         "worker_id": draft.flag.worker_id,
         "label": draft.flag.label,
-        "file": os.path.join(folder, draft.name),  # noqa: PTH118 - strings throughout
+        "file": path,
     }
     if args.json:
         print_document(told)
@@ -143,58 +142,43 @@ def _sender(args: argparse.Namespace, inbox: InboxSpec) -> SenderSpec | None:
     )
 
 
-def _write(folder: str, name: str, content: bytes) -> None:
-    """Write the flag under another name, then rename it: nobody sees half of it."""
-    hidden = os.path.join(folder, f".{name}.tmp")  # noqa: PTH118 - strings throughout
-    try:
-        descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(hidden, os.path.join(folder, name))  # noqa: PTH104, PTH118 - strings throughout
-    except OSError as cause:
-        raise HostFailure(
-            f"the flag cannot be written to {folder}: {cause.strerror}.",
-            code="UPH_SHARE_UNREACHABLE",
-            remedy="Is the share mounted, and may you write to its inbox?",
-        ) from cause
+def _on_share(inbox: InboxSpec, work: Callable[[Share, Inbox], Awaitable[Any]]) -> Any:
+    """Do something on the share through its helper: one that hangs is given up in time."""
+    import asyncio
+
+    from uphold.host.clock import MachineClock
+    from uphold.inbox.reaching import Reach
+    from uphold.inbox.shares import Inbox, Share
+
+    async def go() -> Any:
+        reach = Reach(inbox, owner="cli", clock=MachineClock())
+        try:
+            return await work(Share(inbox, reach), Inbox(reach))
+        finally:
+            await reach.close()
+
+    return asyncio.run(go())
 
 
 def _list(args: argparse.Namespace, inbox: InboxSpec) -> int:
     from fnmatch import fnmatchcase
 
-    top = os.path.join(inbox.share, inbox.layout.inbox)  # noqa: PTH118 - strings throughout
-    found: dict[str, list[str]] = {}
-    for kind in _FOLDERS:
-        folder = top if kind == "pending" else os.path.join(top, kind)  # noqa: PTH118
-        names = _names(folder, missing_ok=kind != "pending")
-        if kind == "pending":
-            names = [name for name in names if fnmatchcase(name, inbox.pattern)]
-        found[kind] = names
+    from uphold.inbox.creating import list_flags
+
+    lying = _on_share(inbox, lambda _, folder: list_flags(folder))
+    pending = [each.name for each in lying.pending if fnmatchcase(each.name, inbox.pattern)]
+    processing = [each.name for each in lying.processing]
+    rejected = [{"file": each.name, "reason": reason} for each, reason in lying.rejected]
     if args.json:
-        print_document({"schema": 1, **found})
+        told = {"pending": pending, "processing": processing, "rejected": rejected}
+        print_document({"schema": 1, **told})
         return EXIT_DONE
-    for kind in _FOLDERS:
-        say(args, f"{kind}: {len(found[kind]) or 'none'}")
-        say(args, *(f"  {printable(name)}" for name in found[kind]))
+    for kind, names in (("pending", pending), ("processing", processing)):
+        say(args, f"{kind}: {len(names) or 'none'}", *(f"  {printable(each)}" for each in names))
+    say(args, f"rejected: {len(rejected) or 'none'}")
+    for each in rejected:
+        say(
+            args,
+            f"  {printable(str(each['file']))}: {printable(str(each['reason'] or '-').strip())}",
+        )
     return EXIT_DONE
-
-
-def _names(folder: str, *, missing_ok: bool) -> list[str]:
-    try:
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
-    except FileNotFoundError as cause:
-        if missing_ok:
-            return []
-        raise _unreachable(folder, cause) from cause
-    except OSError as cause:
-        raise _unreachable(folder, cause) from cause
-
-
-def _unreachable(folder: str, cause: OSError) -> HostFailure:
-    return HostFailure(
-        f"the inbox {folder} cannot be read: {cause.strerror}.",
-        code="UPH_SHARE_UNREACHABLE",
-        remedy="Is the share mounted?",
-    )
