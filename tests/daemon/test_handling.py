@@ -84,6 +84,17 @@ def test_a_task_that_is_known_has_no_second_effect_whatever_the_file_is_called(p
     assert len(place.rows(f"SELECT * FROM jobs_t WHERE task_id = '{TASK}'")) == 1
 
 
+@pytest.mark.accepts("P20")
+def test_of_two_with_one_task_id_in_one_look_the_second_has_the_outcome_of_the_first(place):
+    async def story():
+        place.drop("pause_watcher", TASK, name="supervisor_a.flag")
+        place.drop("pause_watcher", TASK, name="supervisor_b.flag")
+        await place.look()
+
+    place.play(story)
+    assert [receipt["success"] for receipt in place.receipts()] == [True, True]
+
+
 async def announced(place, **more):
     params = {"task_id": TASK, "handler": "pause_watcher", "worker_id": "OrionMX", **more}
     return await place.outreach.announce(params)

@@ -71,6 +71,11 @@ class Orion(Site):
         """Drop a flag and wait for its receipt."""
         return self.receipt(self.drop(action, **content))
 
+    def until_put_away(self) -> None:
+        """Wait until nothing is under way: a flag goes after its receipt has come."""
+        folder = self.inbox / "processing"
+        eventually(lambda: not list(folder.iterdir()), what="processing/ to be empty")
+
     def shared_log(self) -> str:
         path = self.share / "05_LOGS" / "supervisor.log"
         return path.read_text() if path.exists() else ""
@@ -96,13 +101,18 @@ def agree(site: Orion, receipt: dict) -> None:
     shown = f"[{task} - {label}]" if label else f"[{task}]"
     eventually(lambda: site.shared_log().count(shown) >= 2, what=f"{shown} in the shared log")
     assert shown in (site.home / "logs" / "supervisor.log").read_text()
-    rows = [row for row in site.audit() if task in json.dumps(row)]
-    assert len(rows) == 2, "asked for, and ended"
+    rows = eventually(lambda: ended(site, task), what="asked for, and ended, in the audit")
     assert {row["label"] for row in rows} == {label}
     jobs = [json.loads(line) for line in site.ok("jobs", "--json").out.splitlines()]
     (job,) = [each for each in jobs if each["task_id"] == task]
     assert (job["job_id"], job["label"]) == (receipt["job_id"], label)
     assert job["state"] == ("succeeded" if receipt["success"] else "failed")
+
+
+def ended(site: Orion, task: str) -> list[dict] | None:
+    """Give both lines of the audit about a task, once both are there."""
+    rows = [row for row in site.audit() if task in json.dumps(row)]
+    return rows if len(rows) == 2 else None
 
 
 @pytest.mark.accepts(
@@ -123,8 +133,8 @@ def test_a_watcher_is_held_resumed_and_restarted_by_files_alone(site, label):
     held = site.worker("OrionMX")
     assert (held["state"], held["admin"]) == ("stopped", "paused")
     agree(site, paused)
-    beat = eventually(lambda: json.loads(site.beat.read_text()))
-    assert beat["worker_id"] == "OrionMX"
+    eventually(site.beat.exists, what="the heartbeat")
+    assert json.loads(site.beat.read_text())["worker_id"] == "OrionMX"
 
     resumed = site.obeyed("resume", **more)
     assert resumed["success"] is True
@@ -139,7 +149,7 @@ def test_a_watcher_is_held_resumed_and_restarted_by_files_alone(site, label):
     assert third != second
     agree(site, restarted)
     assert list(site.inbox.glob("*.flag")) == []
-    assert list((site.inbox / "processing").iterdir()) == []
+    site.until_put_away()
 
 
 @pytest.mark.accepts("C-068", "C-T25")
@@ -258,8 +268,8 @@ def test_what_cannot_be_obeyed_is_refused_before_anything_happens(site):
     assert site.obeyed("diagnostics", label="x" * 100)["success"] is True
     assert not site.marker.exists()
     assert site.worker("OrionMX")["pid"] == before
-    reasons = [path.read_text() for path in (site.inbox / "rejected").glob("*.reason.txt")]
-    assert len(reasons) == len(wrong)
+    site.until_put_away()
+    assert len(list((site.inbox / "rejected").glob("*.reason.txt"))) == len(wrong)
     assert len(site.events("flag.rejected")) == len(wrong)
 
 
@@ -285,7 +295,7 @@ def test_a_flag_that_a_killed_supervisor_had_begun_is_answered_by_the_next_one(s
         os.kill(watcher, 9)
     assert receipt["success"] is False
     assert "interrupted" in receipt["error"]
-    assert list((site.inbox / "processing").iterdir()) == []
+    site.until_put_away()
     site.until("OrionMX", state="running")
     assert len(site.receipts(task)) == 1
     assert site.obeyed("pause")["success"] is True
@@ -346,8 +356,12 @@ def test_a_flag_by_the_command_line_is_one_job_from_its_announcement_to_its_rece
     told = site.ok("flag", "create", "pause_watcher", "--label", "by hand", "--json").json
     receipt = site.receipt(told["task_id"])
     assert (receipt["success"], receipt["job_id"]) == (True, told["job_id"])
-    actions = [row["action"] for row in site.audit() if told["task_id"] in json.dumps(row)]
-    assert sorted(actions) == ["pause", "pause.announced", "pause.succeeded"]
+
+    def actions() -> list[str]:
+        return sorted(row["action"] for row in site.audit() if told["task_id"] in json.dumps(row))
+
+    whole = ["pause", "pause.announced", "pause.succeeded"]
+    eventually(lambda: actions() == whole, what="the whole story in the audit")
     site.marker.unlink()  # a hand at the marker is an order
     site.until("OrionMX", state="running", admin="enabled")
     site.marker.touch()

@@ -64,6 +64,9 @@ class Handling:
         """Brings the pause markers on the share in step with what is held."""
         self._announced: dict[str, str] = {}
         """Jobs that wait for the flag of a task, as whoever wrote it has put on record."""
+        self._queued: set[str] | None = None
+        """Tasks whose flags are waited for; None: not read yet. A flood of nonsense must not cost
+        a look into the journal each."""
 
     async def carry(self, flag: Flag) -> Answer:
         """Carry a flag out; whatever goes wrong becomes its answer."""
@@ -110,6 +113,9 @@ class Handling:
     async def known(self, task_id: str) -> Answer | None:
         """Find what a task came to that was taken before: no task has two effects."""
         found = await asyncio.to_thread(self._found, task_id)
+        if found is not None and found["state"] == "running":
+            await self._supervisor.sync()  # what it came to may be on its way to the disk
+            found = await asyncio.to_thread(self._found, task_id)
         if found is None:
             return None
         if found["started_at"] is None:
@@ -118,7 +124,7 @@ class Handling:
             return None
         return Answer(
             success=found["state"] == "succeeded",
-            error=None if found["last_error"] is None else str(found["last_error"]),
+            error=_error_of(found),
             details={"duplicate_of": found["job_id"], "state": found["state"]},
             job_id=str(found["job_id"]),
         )
@@ -146,19 +152,28 @@ class Handling:
             task_id=flag.task_id,
         )
         row = await desk.announce(order, wish.names)  # type: ignore[union-attr]
+        if self._queued is not None:
+            self._queued.add(task)
         return {"job_id": row.id, "task_id": row.task_id}
 
     async def refused(self, rejected: Rejected) -> None:
         """Close the job of a flag that was put on record and turned out to be no good."""
-        task, name = rejected.task_id, rejected.worker_id
-        found = None if not task else await asyncio.to_thread(self._found, task)
-        if found is None or found["state"] != "queued":
+        task = rejected.task_id
+        if self._queued is None:
+            self._queued = await asyncio.to_thread(self._waiting)
+        if task is None or task not in self._queued:
             return
+        found = await asyncio.to_thread(self._found, task)
+        if found is not None and found["state"] == "queued":
+            await self._forgo(rejected, task, found)
+        self._queued.discard(task)
+
+    async def _forgo(self, rejected: Rejected, task: str, found: Mapping[str, Any]) -> None:
         flag = Flag(
             file=rejected.file,
-            task_id=str(task),
+            task_id=task,
             handler=rejected.handler or "",
-            worker_id=name or str(found["target_ref"]),
+            worker_id=str(found["target_ref"]).partition(",")[0],
         )
         wish = wish_of(flag, self._deploy()) or orders.Diagnose(names=(flag.worker_id,))
         desk = self._supervisor.desk
@@ -179,3 +194,15 @@ class Handling:
         with JournalReader(self._journal) as journal:
             found = journal.jobs(task_id=task_id, limit=1, newest_first=True)
         return found[0] if found else None
+
+    def _waiting(self) -> set[str]:
+        from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox
+
+        with JournalReader(self._journal) as journal:
+            return {str(row["task_id"]) for row in journal.jobs(states=("queued",), limit=10_000)}
+
+
+def _error_of(job: Mapping[str, Any]) -> str | None:
+    if job["state"] == "running":
+        return f"it is still under way as {job['job_id']}."
+    return None if job["last_error"] is None else str(job["last_error"])
