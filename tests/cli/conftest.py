@@ -150,7 +150,7 @@ class StandIn:
             answer = answer(params)
         if answer is None:
             return  # silence
-        refused = isinstance(answer, dict) and "error" in answer and "job_id" not in answer
+        refused = isinstance(answer, dict) and isinstance(answer.get("error"), dict)
         shape = "error" if refused else "result"
         content = answer["error"] if shape == "error" else answer
         stream.write(json.dumps({"id": request["id"], shape: content}).encode() + b"\n")

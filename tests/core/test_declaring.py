@@ -368,6 +368,22 @@ def test_what_is_no_longer_in_the_file_is_no_longer_declared_but_companions_are(
     assert set(scenario.declaration.workers) == {"@pump", "db"}
 
 
+def test_companions_follow_the_file_where_it_says_which():
+    pump, recorder = WorkerSpec(name="@pump"), WorkerSpec(name="@recorder", command=("a",))
+    scenario = Scenario(pump, web)
+
+    def declares(*companions):
+        return scenario.orders(orders.Declare(specs=(web,), companions=companions)).declaration
+
+    before = scenario.declaration.workers["@pump"]
+    declared = declares(pump, recorder)
+    assert set(declared.workers) == {"@pump", "@recorder", "web"}
+    assert declared.workers["@pump"] == before
+    changed = replace(recorder, command=("b",))
+    assert declares(pump, changed).workers["@recorder"].spec == changed
+    assert set(declares(pump).workers) == {"@pump", "web"}
+
+
 def test_a_worker_that_returns_to_the_file_begins_without_old_orders():
     scenario = Scenario(web).orders(orders.StopWorkers(names=WEB)).declares().declares(web)
     assert entry(scenario).override == PLAIN

@@ -7,10 +7,10 @@ import socket
 import pytest
 
 from uphold.core.events import Adopted
-from uphold.core.specs import Logs, WorkerSpec
+from uphold.core.specs import Logs, Settings, StoreSpec, SupervisorSpec, WorkerSpec
 from uphold.core.statuses import Identity
 from uphold.daemon import companions
-from uphold.daemon.companions import PumpLink, pump_spec
+from uphold.daemon.companions import PumpLink, companions_of, pump_spec, recorder_spec
 from uphold.host.homes import Home
 from uphold.testing.waiting import until
 
@@ -33,6 +33,25 @@ def test_the_pump_is_never_given_up_and_is_replaced_when_its_version_differs(hom
     assert spec.max_restarts is None
     assert spec.logs.mode == "file"
     assert any(name == "UPHOLD_VERSION" for name, _ in spec.environment)
+
+
+@pytest.mark.accepts("S02")
+def test_the_recorder_is_never_given_up_and_its_address_is_not_in_its_command_line(home):
+    spec = recorder_spec(home, StoreSpec(url="mysql://u:secret-word@db/shop"))
+    assert spec.max_restarts is None
+    assert spec.backoff.max == 60.0
+    assert spec.logs.mode == "file"
+    assert "secret-word" not in " ".join(spec.command)
+    assert dict(spec.environment)["UPHOLD_STORE_URL"] == "mysql://u:secret-word@db/shop"
+
+
+def test_a_recorder_is_there_only_for_a_store(home):
+    settings = Settings(supervisor=SupervisorSpec(name="x"), workers=())
+    assert [spec.name for spec in companions_of(home, settings)] == ["@pump"]
+    with_store = Settings(
+        supervisor=settings.supervisor, workers=(), store=StoreSpec(url="sqlite:////x.db")
+    )
+    assert [spec.name for spec in companions_of(home, with_store)] == ["@pump", "@recorder"]
 
 
 def test_fifos_of_one_moment_are_told_in_one_message(home):

@@ -232,6 +232,24 @@ def test_without_an_inbox_nothing_is_done(site):
     assert play(site, site.clerk.look) == []
 
 
+@pytest.mark.accepts("C-012", "B-71")
+def test_once_told_to_end_it_begins_no_further_flag_and_the_next_look_does(tmp_path):
+    site = Site(tmp_path)
+    site.drop("supervisor_pause_OrionMX.flag", task_id="first")
+    site.drop("supervisor_resume_OrionMX.flag", task_id="second", handler="resume_watcher")
+
+    async def story():
+        cut = await site.clerk.look(lambda: len(site.carried) > 0)
+        assert [deed.task_id for deed in cut] == ["first"]
+        assert [each["task_id"] for each in site.receipts()] == ["first"]
+        rest = await site.clerk.look()
+        assert [deed.task_id for deed in rest] == ["second"]
+
+    play(site, story)
+    assert [flag.task_id for flag in site.carried] == ["first", "second"]
+    assert site.pending() == []
+
+
 @pytest.mark.accepts("E-28", "E-30", "S07")
 def test_what_cannot_be_moved_away_is_told_once_and_keeps_no_order_waiting(site):
     (site.inbox / "rejected").symlink_to(site.top)

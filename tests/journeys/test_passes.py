@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -21,6 +23,12 @@ SLOW_STOP = (
     "signal.signal(signal.SIGTERM, end)\n"
     "print('up', flush=True)\n"
     "while True: time.sleep(60)\n"
+)
+
+
+SHARED = (
+    *("00_STATE", "01_RAW", "02_WORK", "03_REFERENCE", "04_PUBLISH", "05_LOGS"),
+    *("Worker_Inbox", "Worker_Outbox"),
 )
 
 
@@ -230,3 +238,103 @@ def test_a_pass_that_is_told_to_end_finishes_what_it_has_begun(site, number):
     assert (site.home / "heartbeat.json").stat().st_mtime_ns > beat
     assert "supervisor stopped" in (site.home / "logs" / "supervisor.log").read_text()
     assert site.ok("once", "--json").json["actions"] == []
+
+
+def share_of(site, *workers):
+    """Give the site a share with an inbox."""
+    top = site.folder / "share"
+    for name in SHARED:
+        (top / name).mkdir(parents=True)
+    site.workers(**dict.fromkeys(workers, "exec sleep 600"))
+    site.write(f'{site.config.read_text()}[inbox]\nshare = "share"\n')
+    return top
+
+
+def drop(top, handler, worker, task_id):
+    """Put a flag into the inbox, as somebody with nothing but the share would."""
+    flag = {"task_id": task_id, "handler": handler, "worker_id": worker, "label": "by hand"}
+    temp = top / "Worker_Inbox" / f".{task_id}.tmp"
+    temp.write_text(json.dumps(flag))
+    temp.rename(top / "Worker_Inbox" / f"supervisor_{handler}_{worker}.flag")
+
+
+def receipt(top, task_id):
+    (path,) = (top / "Worker_Outbox").glob(f"*_{task_id}_*.json")
+    return json.loads(path.read_text())
+
+
+@pytest.mark.accepts("C-001", "C-008", "C-010", "C-149", "B-61", "B-62")
+def test_a_pass_obeys_flags_before_it_starts_anybody(site):
+    top = share_of(site, "web")
+    drop(top, "pause_watcher", "web", "t1")
+    held = site.ok("once", "--json").json
+    assert held["actions"] == [], "it was never started"
+    assert held["workers"][0]["paused"] is True
+    assert receipt(top, "t1")["success"] is True
+    drop(top, "resume_watcher", "web", "t2")
+    lifted = site.ok("once", "--json").json
+    assert [(each["slot"], each["did"]) for each in lifted["actions"]] == [("web", "started")]
+    assert receipt(top, "t2")["success"] is True
+    pid = site.worker("web")["pid"]
+    drop(top, "restart_watcher", "web", "t3")
+    again = site.ok("once", "--json").json
+    assert [each["did"] for each in again["actions"]] == ["stopped", "started"]
+    assert site.worker("web")["pid"] != pid
+    drop(top, "update_code", "web", "t4")
+    failed = site.run("once", "--json")
+    assert failed.code == 1, "a handler that failed"
+    assert any("update_code" in problem for problem in failed.json["problems"])
+    assert receipt(top, "t4")["success"] is False
+    (beat,) = (top / "00_STATE").glob("supervisor_heartbeat_*.json")
+    told = json.loads(beat.read_text())
+    assert (told["success"], "update_code" in told["error"]) == (False, True)
+
+
+@pytest.mark.accepts("C-004")
+def test_only_the_flags_of_the_worker_that_a_pass_is_about_are_obeyed(site):
+    top = share_of(site, "web", "db")
+    drop(top, "pause_watcher", "web", "t1")
+    drop(top, "pause_watcher", "db", "t2")
+    report = site.ok("once", "--worker-id", "web", "--json").json
+    assert [(each["name"], each["paused"]) for each in report["workers"]] == [("web", True)]
+    left = [path.name for path in (top / "Worker_Inbox").iterdir() if path.is_file()]
+    assert left == ["supervisor_pause_watcher_db.flag"]
+    assert site.worker("db")["state"] == "running", "it is looked after all the same"
+
+
+@pytest.mark.accepts("C-001")
+def test_a_pass_ends_with_everything_copied_and_a_heartbeat_in_the_database(site):
+    site.workers(web="exec sleep 600")
+    shared = site.folder / "shared.db"
+    site.write(f"{site.config.read_text()}[store]\nurl = 'sqlite:///{shared}'\n")
+    beats = []
+    for _ in range(2):
+        site.ok("once")
+        with closing(sqlite3.connect(shared)) as there:
+            rows = there.execute("SELECT worker_id, last_heartbeat_at FROM workers_t").fetchall()
+            (copied,) = there.execute("SELECT count(*) FROM events_t").fetchone()
+        with closing(sqlite3.connect(site.home / "journal.db")) as here:
+            (recorded,) = here.execute("SELECT count(*) FROM events_t").fetchone()
+        assert copied == recorded
+        beats.append(dict(rows))
+    assert set(beats[0]) == {"supervisor_site", "web"}
+    assert all(beats[1][name] > beats[0][name] for name in beats[0])
+    shown = site.run("status", "--all", "--json").json["workers"]
+    assert [row["slot"] for row in shown] == ["web"], "no recorder is left running"
+
+
+@pytest.mark.accepts("C-009", "E-43")
+def test_without_its_share_and_its_database_a_pass_does_the_rest(site):
+    site.workers(web="exec sleep 600")
+    site.write(
+        f"{site.config.read_text()}[inbox]\nshare = 'nowhere'\n"
+        "[store]\nurl = 'postgresql://uphold:secret-word@127.0.0.1:1/uphold'\n"
+    )
+    answer = site.run("once", "--json")
+    assert answer.code == 1
+    told = " ".join(answer.json["problems"])
+    assert "nowhere" in told
+    assert "127.0.0.1" in told
+    assert "secret-word" not in answer.out + answer.err
+    assert answer.json["workers"][0]["healthy"] is True
+    assert "127.0.0.1" in answer.err, "on stderr too"

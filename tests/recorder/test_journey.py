@@ -191,3 +191,18 @@ def test_a_database_that_is_not_there_delays_neither_start_nor_stop(shop):
     shop.ok("stop")
     assert shop.processes() == []
     shop.assert_secret()
+
+
+@pytest.mark.accepts("B-87", "C-146")
+def test_a_server_that_never_answers_does_not_keep_a_supervisor_from_ending(shop, server, url):
+    shop.declares(url)
+    shop.ok("start")
+    shop.store(state="caught_up")
+    with server.frozen():
+        shop.ok("restart", "steady")
+        shop.ok("stop")
+        assert shop.processes() == []
+    shop.ok("start")  # and what was not copied then is copied now
+    shop.store(state="caught_up")
+    shop.ok("stop")
+    assert_copied(shop, server, url)

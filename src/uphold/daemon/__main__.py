@@ -96,8 +96,13 @@ def _pass_once(home: object, flags: dict[str, str]) -> int:
         environ=dict(os.environ),
     )
     try:
-        work = pass_once(launch, worker_id=flags.get("worker-id"), echo="quiet" not in flags)
-        report = asyncio.run(work)
+        report = asyncio.run(
+            pass_once(
+                launch,
+                worker_id=flags.get("worker-id"),
+                echo="quiet" not in flags,
+            )
+        )
     except AlreadyRunning as owned:
         if ready is not None:
             say(ready, {"report": {"schema": 1, "acted": False, "owner": owned.message}})

@@ -85,16 +85,18 @@ def pump_spec(home: Home) -> WorkerSpec:
     )
 
 
-async def copy_the_rest(home: Home, store: StoreSpec, inherited: Mapping[str, str]) -> None:
+async def copy_the_rest(home: Home, store: StoreSpec, inherited: Mapping[str, str]) -> bool:
     """Have the recorder copy what the journal still got at the end; it is given up in time.
 
-    What is not copied now is copied when a supervisor runs again.
+    What is not copied now is copied when a supervisor runs again; True if all of it was.
     """
     spec = recorder_spec(home, store)
     environment = Environments(inherited).compose(spec, slot=RECORDER, nonce="")
     command = recorder_command(home, "--once")
-    with suppress(HostFailure, OSError):
-        await run_to_its_end(command, environment, home.log(RECORDER), _LAST_COPY)
+    try:
+        return await run_to_its_end(command, environment, home.log(RECORDER), _LAST_COPY) == 0
+    except (HostFailure, OSError):
+        return False
 
 
 class PumpLink:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core.events import Note
 from uphold.core.times import parse_utc
+from uphold.daemon.companions import copy_the_rest
 from uphold.errors import EXIT_USAGE, UpholdError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from uphold.control.server import Method
-    from uphold.core.specs import StoreSpec
+    from uphold.core.specs import Settings, StoreSpec
+    from uphold.daemon.serving import Launch
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
     from uphold.ports.clocks import Clock
@@ -40,6 +42,16 @@ _SHOWN: Final = (
     "last_error",
     "copied",
 )
+
+
+async def copy_in_a_pass(launch: Launch, settings: Settings) -> Sequence[str]:
+    """Copy what a single pass has to tell; gives what went wrong, in sentences."""
+    if settings.store is None or await copy_the_rest(launch.home, settings.store, launch.environ):
+        return ()
+    error = (last_word(launch.home) or {}).get("last_error")
+    if not isinstance(error, dict):
+        return ("not all of it was copied to the shared database; the next pass goes on with it.",)
+    return (f"{error.get('message', '')} {error.get('remedy', '')} [{error.get('code', '')}]",)
 
 
 class Copies:

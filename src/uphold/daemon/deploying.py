@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from uphold.core import orders
 from uphold.core.events import Note
 from uphold.core.orders import Refusal
-from uphold.core.statuses import Admin
-from uphold.daemon.gating import watch
+from uphold.core.statuses import ALIVE, Admin
+from uphold.daemon.gating import TO_GET_READY, restarts_of, watch
+from uphold.daemon.noting import Notes, Written
 from uphold.deploy.git import Checkout
 from uphold.deploy.guarding import Git
 from uphold.deploy.installing import Installer
@@ -24,30 +26,20 @@ from uphold.deploy.records import DeployRecord, Outcome, Step, Verb
 from uphold.deploy.rolling_back import RollingBack
 from uphold.deploy.updating import Updating, finished
 from uphold.engine.errands import Outcome as Ending
-from uphold.errors import Malformed, UpholdError
-from uphold.host.files import write_atomically
-from uphold.wire.codecs import decode, encode
+from uphold.errors import UpholdError
 
 if TYPE_CHECKING:
     from uphold.core.orders import Order
     from uphold.core.specs import DeploySpec
+    from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.ports.clocks import Clock
     from uphold.ports.logs import Log
 
+Value = TypeVar("Value")
+_SHORT: Final = 12
 _REST: Final = 2.0
 """Seconds between the end and the start of a worker that is restarted by a flag."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What lies on the disk while an update or rollback is under way."""
-
-    record: DeployRecord
-    names: tuple[str, ...]
-    author: str
-    label: str | None = None
-    task_id: str | None = None
 
 
 class Deploys:
@@ -56,7 +48,7 @@ class Deploys:
     def __init__(
         self, path: Path, deploy: Callable[[], DeploySpec | None], clock: Clock, log: Log
     ) -> None:
-        self._path = path
+        self._notes = Notes(path, log)
         self._deploy = deploy
         self._clock = clock
         self._log = log
@@ -75,27 +67,36 @@ class Deploys:
             orders.RestartSlowly: self.restart,
         }
 
-    async def take_up(self) -> None:
-        """Have what the last supervisor did not end ended; nobody stays down for it."""
-        left = self._read()
-        snapshot = self._engine.snapshot()
-        kept_down = tuple(
-            name for name, entry in snapshot.declaration.workers.items() if entry.override.withheld
+    async def take_up(self) -> Job | None:
+        """Have what the last supervisor did not end ended; nobody stays down for it.
+
+        Gives the order to do so, if there is one; it is carried out in its turn.
+        """
+        left, workers = self._notes.read(), self._engine.snapshot().declaration.workers
+        if left is None:
+            self._notes.forget()  # at most what has ended lies there, or what nobody can read
+        kept_down = [name for name, entry in workers.items() if entry.override.withheld]
+        names = () if left is None else tuple(n for n in left.names if n in workers)
+        others = tuple(name for name in kept_down if name not in names)
+        desk = self._engine.desk
+        if others:
+            wish = orders.ReleaseWorkers(names=others)
+            await desk.submit(desk.order(wish, author="supervisor", origin="deploy"))
+        if left is None:
+            return None
+        order = desk.order(
+            orders.FinishDeploy(names=names),
+            author=left.author,
+            origin="deploy",
+            reason=f"{left.record.job} was interrupted",
+            label=left.label,
+            task_id=left.task_id,
         )
-        if left is not None and not left.record.ended:
-            names = tuple(n for n in left.names if n in snapshot.declaration.workers)
-            desk = self._engine.desk
-            order = desk.order(
-                orders.FinishDeploy(names=names),
-                author=left.author,
-                origin="deploy",
-                reason=f"{left.record.job} was interrupted",
-                label=left.label,
-                task_id=left.task_id,
-            )
-            await desk.submit(order)
-        elif kept_down:
-            await self._tell_workers(orders.ReleaseWorkers(names=kept_down), "supervisor", "start")
+        job = await desk.submit(order)
+        if isinstance(job, Refusal):
+            self._say(order, "ERROR", f"{left.record.job} cannot be ended: {job.message}")
+            return None
+        return job
 
     async def update(self, order: Order) -> Ending:
         """Bring the checkout up to date; the old commit comes back if it does not do well."""
@@ -105,11 +106,13 @@ class Deploys:
         if isinstance(work, Ending):
             return work
         try:
-            record = await asyncio.to_thread(work.updating.check, order.id, packages=packages)
+            check = partial(work.updating.check, packages=packages, label=order.label)
+            record = await _aside(check, order.id)
         except UpholdError as refusal:
             return _refused(refusal)
         if record.target == record.before and not packages:
-            return Ending(details={"before_commit": record.before, "up_to_date": True})
+            at = record.before[:_SHORT]
+            return Ending(details={"before_commit": at, "after_commit": at, "up_to_date": True})
         return await self._carry_out(order, work, record)
 
     async def roll_back(self, order: Order) -> Ending:
@@ -119,9 +122,9 @@ class Deploys:
         if isinstance(work, Ending):
             return work
         try:
-            check = work.rolling_back.check
-            record = await asyncio.to_thread(check, order.id, order.wish.commits)
-            preview = await asyncio.to_thread(work.rolling_back.preview, record)
+            check = partial(work.rolling_back.check, label=order.label)
+            record = await _aside(check, order.id, order.wish.commits)
+            preview = await _aside(work.rolling_back.preview, record)
         except UpholdError as refusal:
             return _refused(refusal)
         for line in preview:
@@ -130,17 +133,18 @@ class Deploys:
 
     async def finish(self, order: Order) -> Ending:
         """End what another supervisor began, by the written rule of its step."""
-        left, work = self._read(), self._work()
+        left, work = self._notes.read(), self._work()
         if left is None or isinstance(work, Ending):
             await self._release(order)
             return work if isinstance(work, Ending) else Ending()
         record = left.record
-        operation = work.rolling_back if record.verb is Verb.ROLLBACK else work.updating
-        problem = await self._keep_down(order)
+        # What had not begun needs nobody to be stopped.
+        problem = None if record.step is Step.PREPARED else await self._keep_down(order)
         if problem is not None:
-            return Ending(error=problem)
-        note = self._note(left)
-        came = await asyncio.to_thread(operation.recover, record, note)
+            if record.step is Step.APPLIED:  # the new code is whole: whoever is down may have it
+                await self._release(order)
+            return Ending(error=f"{record.job} cannot be ended, as {problem}")
+        came = await _aside(work.operation(record).recover, record, self._notes.writer(left))
         return await self._bring_back(order, work, came, left)
 
     async def restart(self, order: Order) -> Ending:
@@ -164,17 +168,26 @@ class Deploys:
             label=order.label,
             task_id=order.task_id,
         )
-        note = self._note(written)
-        await asyncio.to_thread(note, record)
+        note = self._notes.writer(written)
+        try:
+            await _aside(note, record)
+        except OSError as cause:
+            path = self._notes.path
+            error = f"nothing was changed, as {path} cannot be written: {cause.strerror}"
+            return Ending(error=error, details={"before_commit": record.before[:_SHORT]})
         await self._news("deploy.started", order, {"before_commit": record.before})
         problem = await self._keep_down(order)
         if problem is not None:
             await self._release(order)
-            self._forget()
-            await self._news("deploy.failed", order, {"error": problem})
-            return Ending(error=problem, details={"before_commit": record.before})
-        operation = work.rolling_back if record.verb is Verb.ROLLBACK else work.updating
-        came = await asyncio.to_thread(operation.apply, record, note)
+            self._notes.forget()
+            error = f"nothing was changed, as {problem}"
+            await self._news("deploy.failed", order, {"error": error})
+            return Ending(error=error, details={"before_commit": record.before[:_SHORT]})
+        try:
+            came = await _aside(work.operation(record).apply, record, note)
+        except Exception:
+            await self._release(order)  # a mistake of ours: the next start puts the code right
+            raise
         return await self._bring_back(order, work, came, written)
 
     async def _bring_back(
@@ -182,43 +195,57 @@ class Deploys:
     ) -> Ending:
         """Start the workers with whatever is checked out now, and see whether they do well."""
         self._say_commands(order, came)
-        details = _told(came)
-        error = came.error or None
+        details, error = _told(came), came.error or None
         if not came.runnable:
             # Neither the old code nor the new: nobody runs from a mixture. The next start, or the
             # next update, tries again to put it in order.
             await self._news("deploy.failed", order, {"error": error})
             return Ending(error=error, details={**details, "kept_down": True})
+        names, gate = self._names(order), work.spec.gate
+        restarts = restarts_of(self._engine.snapshot(), names)
         unwell = await self._release(order)
-        spec = self._deploy()
-        judged = came.success and came.record.verb is not Verb.ROLLBACK and spec is not None
-        if judged and spec is not None:
-            names = order.wish.names  # type: ignore[union-attr]
-            if unwell is None:
-                unwell = await watch(self._engine, self._clock, names, spec.gate.healthy_for)
-        if unwell is not None and judged and spec is not None and spec.gate.rollback:
-            self._say(order, "ERROR", f"the update is taken back: {unwell}")
-            await self._keep_down(order)
-            why = f"after the update {unwell}"
-            note = self._note(written)
-            back = await asyncio.to_thread(
-                work.updating.return_to, came.record, note, why=why, code="UPH_DEPLOY_UNWELL"
-            )
-            self._say_commands(order, back)
-            again = await self._release(order)
-            details = {**_told(back), "returned": back.record.step is Step.RETURNED}
-            error = back.error or why
-            if again is not None:
-                details["after_return"] = again
-        elif unwell is not None and error is None:
-            error = unwell
-        elif came.success:
-            await asyncio.to_thread(self._note(written), finished(came.record))
-        self._forget_if_ended()
+        judged = came.success and came.record.verb is not Verb.ROLLBACK
+        if judged and unwell is None:
+            unwell = await watch(self._engine, self._clock, names, gate.healthy_for, restarts)
+        if judged and unwell is not None and gate.rollback:
+            details, error = await self._take_back(order, work, came, written, unwell)
+        else:
+            error = error or unwell
+            if came.success:
+                await self._finish(written, came.record)
+        self._notes.forget_if_ended()
         kind = "deploy.rolled_back" if came.record.verb is Verb.ROLLBACK else "deploy.updated"
         about = {key: details.get(key) for key in ("before_commit", "after_commit", "final_commit")}
         await self._news("deploy.failed" if error else kind, order, {**about, "error": error})
         return Ending(error=error, details={**details, "held": self._all_held(order)})
+
+    async def _take_back(
+        self, order: Order, work: _Work, came: Outcome, written: Written, unwell: str
+    ) -> tuple[dict[str, Any], str]:
+        """Put the old commit back, as the workers are not well; give details and error."""
+        why = f"after the update {unwell}"
+        self._say(order, "ERROR", f"the update is taken back: {unwell}")
+        problem = await self._keep_down(order)
+        if problem is not None:  # its code is not changed under it; the next start tries again
+            await self._release(order)
+            error = f"{why}; it cannot be taken back, as {problem}"
+            return {**_told(came), "returned": False}, error
+        go_back = partial(work.updating.return_to, why=why, code="UPH_DEPLOY_UNWELL")
+        back = await _aside(go_back, came.record, self._notes.writer(written))
+        self._say_commands(order, back)
+        again = await self._release(order)
+        details = {**_told(back), "returned": back.record.step is Step.RETURNED}
+        if again is not None:
+            details["after_return"] = again
+        return details, back.error or why
+
+    async def _finish(self, written: Written, record: DeployRecord) -> None:
+        """Write down that nothing is left to do."""
+        try:
+            await _aside(self._notes.writer(written), finished(record))
+        except OSError as cause:  # then the next start looks at the workers once more
+            text = f"{self._notes.path} cannot be written: {cause.strerror}"
+            self._log.write("ERROR", "deploy.unwritable", text)
 
     def _held(self, name: str) -> bool:
         entry = self._engine.snapshot().declaration.workers.get(name)
@@ -228,31 +255,61 @@ class Deploys:
         names = order.wish.names  # type: ignore[union-attr]
         return bool(names) and all(map(self._held, names))
 
+    def _names(self, order: Order) -> tuple[str, ...]:
+        """Name those of an order who are declared now: the file may have changed since."""
+        workers = self._engine.snapshot().declaration.workers
+        return tuple(name for name in order.wish.names if name in workers)  # type: ignore[union-attr]
+
     async def _keep_down(self, order: Order) -> str | None:
         """Stop the workers and see that they are gone; say why if that is impossible."""
-        names = order.wish.names  # type: ignore[union-attr]
-        wish = orders.WithholdWorkers(names=names)
-        problem = await self._tell_workers(wish, order.author, f"for {order.id}", order.label)
-        return None if problem is None else f"nothing was changed, as {problem}"
+        names = self._names(order)
+        problem = await self._tell_workers(order, orders.WithholdWorkers(names=names))
+        snapshot = self._engine.snapshot()
+        observed = snapshot.observed
+        slots = [observed.slots[slot] for name in names for slot in observed.of(name)]
+        if snapshot.declaration.paused and not any(status.state in ALIVE for status in slots):
+            return None  # it stops nobody now, and nobody is up anyway
+        return problem
 
     async def _release(self, order: Order) -> str | None:
-        names = order.wish.names  # type: ignore[union-attr]
-        wish = orders.ReleaseWorkers(names=names)
-        return await self._tell_workers(wish, order.author, f"for {order.id}", order.label)
+        """Have the workers up again, as far as anybody wants that; say what is wrong with them."""
+        wish = orders.ReleaseWorkers(names=self._names(order))
+        problem = await self._tell_workers(order, wish, within=TO_GET_READY)
+        return None if self._engine.snapshot().declaration.paused else problem
 
     async def _tell_workers(
-        self, wish: Any, author: str, reason: str, label: str | None = None
+        self, order: Order, wish: orders.Workers, within: float | None = None
     ) -> str | None:
         if not wish.names:
             return None
         desk = self._engine.desk
         job = await desk.submit(
-            desk.order(wish, author=author, origin="deploy", reason=reason, label=label)
+            desk.order(
+                wish,  # type: ignore[arg-type]
+                author=order.author,
+                origin="deploy",
+                reason=f"for {order.id}",
+                label=order.label,
+            )
         )
         if isinstance(job, Refusal):
             return job.message
-        await job.done
+        if not await self._ended(job, within):
+            return f"{', '.join(wish.names)} was not up within {within:g} s"
         return job.row.error
+
+    async def _ended(self, job: Job, within: float | None) -> bool:
+        """Wait for the end of an order; False if time is up, and it goes on without us."""
+        if within is None:
+            await job.done
+            return True
+        limit = asyncio.ensure_future(self._clock.sleep(within))
+        both: set[asyncio.Future[Any]] = {job.done, limit}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            limit.cancel()
+        return job.done.done()
 
     def _work(self) -> _Work | Ending:
         spec = self._deploy()
@@ -266,37 +323,7 @@ class Deploys:
             requirements=spec.requirements,
             strict=spec.pip == "strict",
         )
-        return _Work(Updating(checkout, installer), RollingBack(checkout))
-
-    def _note(self, written: Written) -> Callable[[DeployRecord], None]:
-        def note(record: DeployRecord) -> None:
-            content = Written(
-                record=record,
-                names=written.names,
-                author=written.author,
-                label=written.label,
-                task_id=written.task_id,
-            )
-            write_atomically(self._path, encode(content))
-
-        return note
-
-    def _read(self) -> Written | None:
-        try:
-            return decode(Written, self._path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except (OSError, Malformed) as cause:
-            self._log.write("ERROR", "deploy.unreadable", f"{self._path} cannot be read: {cause}")
-            return None
-
-    def _forget_if_ended(self) -> None:
-        left = self._read()
-        if left is not None and left.record.ended:
-            self._forget()
-
-    def _forget(self) -> None:
-        self._path.unlink(missing_ok=True)
+        return _Work(spec, Updating(checkout, installer), RollingBack(checkout))
 
     def _say_commands(self, order: Order, came: Outcome) -> None:
         """Put everything the programs said into the log, under the task's name."""
@@ -326,10 +353,25 @@ class Deploys:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The two things that can be done to a checkout."""
+    """The two things that can be done to a checkout, and on which terms."""
 
+    spec: DeploySpec
     updating: Updating
     rolling_back: RollingBack
+
+    def operation(self, record: DeployRecord) -> Updating | RollingBack:
+        """Choose what a record is about."""
+        return self.rolling_back if record.verb is Verb.ROLLBACK else self.updating
+
+
+async def _aside(work: Callable[..., Value], *words: Any) -> Value:
+    """Do it on a thread; whoever cancels waits, as nobody may meet a git that is still at work."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *words))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait({doing})
+        raise
 
 
 def _told(came: Outcome) -> dict[str, Any]:

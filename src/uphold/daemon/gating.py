@@ -1,4 +1,7 @@
-"""The gate of an update: whether the workers stay well for a while after it."""
+"""The gate of an update: whether the workers stay well for a while after it.
+
+People go first: whoever they stop, hold or restart meanwhile is no fault of the update.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +25,38 @@ _ILL: Final = frozenset({State.BACKOFF, State.FAILED})
 _UP: Final = frozenset({State.RUNNING, State.EXITED})
 
 
+def restarts_of(snapshot: Snapshot, names: Sequence[str]) -> dict[str, int]:
+    """Note how often each slot has come back by itself so far, before it is started."""
+    observed = snapshot.observed
+    return {slot: observed.slots[slot].restarts for name in names for slot in observed.of(name)}
+
+
 async def watch(
-    supervisor: Supervisor, clock: Clock, names: Sequence[str], seconds: float
+    supervisor: Supervisor,
+    clock: Clock,
+    names: Sequence[str],
+    seconds: float,
+    restarts: dict[str, int],
 ) -> str | None:
     """Tell what is wrong with these workers until they have been up for so long; None: nothing.
 
-    Whoever shall not run at all is not waited for.
+    Whoever shall not run at all is not waited for. `restarts` is how it was before the start.
     """
-    wanted = [name for name in names if _wanted(supervisor.snapshot(), name)]
-    first = _generations(supervisor.snapshot(), wanted)
-    began, up_since = clock.now().mono, None
+    up_since = down_since = None
     news = supervisor.subscribe(1)
     try:
-        while wanted:
+        while wanted := _wanted(supervisor.snapshot(), names):
             snapshot, now = supervisor.snapshot(), clock.now().mono
-            problem = _problem(snapshot, wanted, first)
+            problem = _problem(snapshot, wanted, restarts)
             if problem is not None:
                 return problem
-            if not _all_up(snapshot, wanted):
-                up_since = None
-                if now - began >= TO_GET_READY:
-                    return f"{', '.join(wanted)} was not up within {TO_GET_READY:g} s"
+            down = [name for name in wanted if not _is_up(snapshot, name)]
+            if down:
+                up_since, down_since = None, now if down_since is None else down_since
+                if now - down_since >= TO_GET_READY:
+                    return f"{', '.join(down)} was not up within {TO_GET_READY:g} s"
             else:
-                up_since = now if up_since is None else up_since
+                up_since, down_since = now if up_since is None else up_since, None
                 if now - up_since >= seconds:
                     return None
             left = 1.0 if up_since is None else seconds - (now - up_since)
@@ -57,36 +69,43 @@ async def watch(
 async def _next(news: Subscription, clock: Clock, seconds: float) -> None:
     """Wait for news, or for time to pass."""
     both = {asyncio.ensure_future(clock.sleep(seconds)), asyncio.ensure_future(anext(news))}
-    _, pending = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
-    await asyncio.gather(*both, return_exceptions=True)
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.gather(*both, return_exceptions=True)
 
 
-def _problem(snapshot: Snapshot, names: Sequence[str], first: dict[str, int]) -> str | None:
+def _problem(snapshot: Snapshot, names: Sequence[str], restarts: dict[str, int]) -> str | None:
+    """Say who does not do well; `restarts` remembers how often each had come back by itself."""
     observed = snapshot.observed
     for name in names:
         for slot in observed.of(name):
             status = observed.slots[slot]
             if status.state in _ILL:
                 return f"{slot} does not stay up: {status.why}"
-            if status.generation > first.get(slot, status.generation):
+            # Fewer than before: a time of peace, or a person, has cleared the count.
+            restarts[slot] = min(status.restarts, restarts.get(slot, status.restarts))
+            if status.restarts > restarts[slot]:
                 return f"{slot} was restarted: {status.why}"
             if slot_health(status) is Health.UNHEALTHY:
                 return f"{slot} is unhealthy: {status.why}"
     return None
 
 
-def _wanted(snapshot: Snapshot, name: str) -> bool:
-    entry = snapshot.declaration.workers.get(name)
-    return entry is not None and entry.wanted
+def _wanted(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
+    declaration = snapshot.declaration
+    if declaration.paused:
+        return []  # nobody is started before the supervisor acts again
+    entries = declaration.workers
+    return [name for name in names if name in entries and entries[name].wanted]
 
 
-def _generations(snapshot: Snapshot, names: Sequence[str]) -> dict[str, int]:
+def _is_up(snapshot: Snapshot, name: str) -> bool:
     observed = snapshot.observed
-    return {slot: observed.slots[slot].generation for name in names for slot in observed.of(name)}
-
-
-def _all_up(snapshot: Snapshot, names: Sequence[str]) -> bool:
-    observed = snapshot.observed
-    return all(observed.slots[slot].state in _UP for name in names for slot in observed.of(name))
+    entry = snapshot.declaration.workers[name]
+    # On a schedule, to wait for its time is all that can be asked of it.
+    fine = _UP if entry.spec.schedule is None else {*_UP, State.WAITING}
+    slots = [observed.slots.get(slot) for slot in entry.slots()]
+    return all(status is not None and status.state in fine for status in slots)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uphold.core.orders import Wish
     from uphold.core.specs import DeploySpec
     from uphold.engine.supervisor import Supervisor
+    from uphold.inbox.flags import Rejected
 
 
 def wish_of(flag: Flag, deploy: DeploySpec | None) -> Wish | None:
@@ -68,6 +69,8 @@ class Handling:
         """Carry a flag out; whatever goes wrong becomes its answer."""
         try:
             return await self._carry(flag)
+        except UpholdError as problem:
+            return Answer(success=False, error=problem.message, details={"code": problem.code})
         except Exception as problem:  # noqa: BLE001 - the boundary of a flag: answered, then on
             return Answer(success=False, error=f"a mistake of uphold: {problem!r}")
 
@@ -85,8 +88,11 @@ class Handling:
             task_id=flag.task_id,
         )
         announced = self._announced.pop(flag.task_id, None)
-        job = await desk.submit(order if announced is None else replace(order, id=announced))
+        order = order if announced is None else replace(order, id=announced)
+        job = await desk.submit(order)
         if isinstance(job, Refusal):
+            if announced is not None:
+                await desk.forgo(order, wish.names, job.message)  # type: ignore[union-attr]
             return Answer(success=False, error=job.message, details={"code": job.code})
         results = await job.done
         if isinstance(wish, orders.PauseWorkers | orders.ResumeWorkers):
@@ -106,7 +112,8 @@ class Handling:
         found = await asyncio.to_thread(self._found, task_id)
         if found is None:
             return None
-        if found["state"] == "queued":
+        if found["started_at"] is None:
+            # Waiting for this very flag, even if another with its name has been refused.
             self._announced[task_id] = str(found["job_id"])
             return None
         return Answer(
@@ -140,6 +147,31 @@ class Handling:
         )
         row = await desk.announce(order, wish.names)  # type: ignore[union-attr]
         return {"job_id": row.id, "task_id": row.task_id}
+
+    async def refused(self, rejected: Rejected) -> None:
+        """Close the job of a flag that was put on record and turned out to be no good."""
+        task, name = rejected.task_id, rejected.worker_id
+        found = None if not task else await asyncio.to_thread(self._found, task)
+        if found is None or found["state"] != "queued":
+            return
+        flag = Flag(
+            file=rejected.file,
+            task_id=str(task),
+            handler=rejected.handler or "",
+            worker_id=name or str(found["target_ref"]),
+        )
+        wish = wish_of(flag, self._deploy()) or orders.Diagnose(names=(flag.worker_id,))
+        desk = self._supervisor.desk
+        order = desk.order(
+            wish,
+            author="flag",
+            origin="flag",
+            reason=rejected.file,
+            label=None if found["label"] is None else str(found["label"]),
+            task_id=task,
+        )
+        order = replace(order, id=str(found["job_id"]))
+        await desk.forgo(order, (flag.worker_id,), rejected.reason)
 
     def _found(self, task_id: str) -> Mapping[str, Any] | None:
         from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox

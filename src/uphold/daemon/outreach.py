@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from uphold.daemon.reporting import Reports
     from uphold.daemon.sharing import ShareLife
     from uphold.engine.errands import Outcome, Run
+    from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
     from uphold.inbox.obeying import Deed
@@ -46,6 +47,8 @@ class Around:
     supervisor_id: str
     children: set[int]
     """Processes whose end nobody else may take."""
+    only: tuple[str, ...] = ()
+    """The workers whose flags are obeyed; none: those of all."""
 
 
 class Outreach:
@@ -83,13 +86,14 @@ class Outreach:
         if self._life is not None:
             self._life.heed(line)
 
-    async def take_up(self) -> None:
-        """End what an earlier supervisor left half done."""
+    async def take_up(self) -> Job | None:
+        """Have ended what an earlier supervisor left half done; give the order to, if any."""
         around = self._around
         unfinished = (around.home.path / "deploy.json").exists()
         workers = self._engine.snapshot().declaration.workers.values()
         if unfinished or any(entry.override.withheld for entry in workers):
-            await self._deploying().take_up()
+            return await self._deploying().take_up()
+        return None
 
     async def run(self) -> None:
         """Look at the share for ever, whichever the file names."""
@@ -99,14 +103,17 @@ class Outreach:
             if life is None:
                 await self._changed.wait()
             else:
-                await life.look()
+                await self._look_at(life)
                 await self._pause(life.spec.poll_every)
             self._changed.clear()
 
-    async def look(self) -> tuple[list[Deed], str | None]:
-        """Look at the share once; give what was done, and what is wrong with it."""
+    async def look(self, ending: Callable[[], bool]) -> tuple[list[Deed], str | None]:
+        """Look at the share once; give what was done, and what is wrong with it.
+
+        Once `ending` is true no flag is begun any more.
+        """
         life = await self._current()
-        return ([], None) if life is None else await life.look()
+        return ([], None) if life is None else await life.look(ending)
 
     async def beat(self, *, success: bool, error: str | None, actions: list[Any]) -> None:
         """Leave a heartbeat on the share, if there is one."""
@@ -129,6 +136,13 @@ class Outreach:
         life, self._life = self._life, None
         if life is not None:
             await life.close()
+
+    async def _look_at(self, life: ShareLife) -> None:
+        """Look at a share; a mistake of ours in one look must not end all others."""
+        try:
+            await life.look()
+        except Exception as problem:  # noqa: BLE001 - the boundary of a look: told, then on
+            self._around.log.write("ERROR", "share.failed", f"a look at the share: {problem!r}")
 
     def _configured(self, _revision: object) -> None:
         """Hear of a new configuration, from whatever thread read it."""
@@ -160,12 +174,13 @@ class Outreach:
                 clock=around.clock,
                 log=around.log,
                 children=around.children,
+                only=around.only,
             )
             self._life.attend(self._engine)
         return self._life
 
     def _share(self) -> tuple[Share, Inbox] | None:
-        return None if self._life is None else (self._life.share, self._life.inbox)
+        return None if self._life is None else (self._life.share, self._life.listing())
 
     def _deploying(self) -> Deploys:
         if self._deploys is None:

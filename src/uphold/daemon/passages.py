@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import events
@@ -68,7 +68,7 @@ class Report:
             "worker_id": self.worker_id,
             "began": utc_text(self.began),
             "ended": utc_text(self.ended),
-            "actions": [asdict(each) for each in self.actions],
+            "actions": [as_mapping(each) for each in self.actions],
             "before": [_shown(each) for each in self.before],
             "workers": [_shown(each) for each in self.workers],
             "problems": list(self.problems),
@@ -140,4 +140,10 @@ def chosen(settings: Settings, worker_id: str | None) -> tuple[str, ...]:
 
 
 def _shown(check: Check) -> dict[str, Any]:
-    return {**asdict(check), "last_heartbeat": utc_or_none(check.last_heartbeat)}
+    return {**as_mapping(check), "last_heartbeat": utc_or_none(check.last_heartbeat)}
+
+
+def as_mapping(value: Action | Check) -> dict[str, Any]:
+    """Give the fields of a value by name."""
+    # `asdict` would bring the whole of `dataclasses` along (decision 0014).
+    return {each.name: getattr(value, each.name) for each in fields(value)}

@@ -10,7 +10,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -20,18 +20,28 @@ from uphold.core.names import is_companion
 from uphold.core.passes import Check, examine, left_behind, longest_pass, unsettled
 from uphold.core.specs import Kind
 from uphold.core.times import utc_text
-from uphold.daemon.companions import copy_the_rest
-from uphold.daemon.copies import AWAY, last_word
+from uphold.daemon.copies import copy_in_a_pass
 from uphold.daemon.listening import Ear
 from uphold.daemon.mirroring import runtime_view
 from uphold.daemon.narrating import BookLog
-from uphold.daemon.passages import Action, Passage, Report, Stages, chosen, deed_of, scrubbed
+from uphold.daemon.passages import (
+    Action,
+    Passage,
+    Report,
+    Stages,
+    as_mapping,
+    chosen,
+    deed_of,
+    scrubbed,
+)
 from uphold.daemon.pulse import Pulse
 from uphold.daemon.serving import (
     Launch,
+    _abandon,
     _about,
     _dismiss,
     _heard,
+    _journal,
     _own_note,
     _Redactors,
     _remembered,
@@ -45,22 +55,19 @@ from uphold.drivers.process import ProcessDriver
 from uphold.drivers.remote import RemoteDriver
 from uphold.engine.attempts import Attempts
 from uphold.engine.supervisor import Supervisor, Surroundings
-from uphold.engine.telling import supervisor_note
 from uphold.errors import HostFailure, StoreUnavailable
 from uphold.host.chance import new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
 from uphold.host.mirrors import ORDER, RuntimeMirror
-from uphold.journal.rows import Owner as JournalOwner
-from uphold.journal.writing import SqliteJournal, open_journal
 from uphold.version import __version__
 from uphold.wire.mirroring import render_quickly
 
 if TYPE_CHECKING:
     from uphold.core.events import Recorded
-    from uphold.core.specs import StoreSpec
     from uphold.daemon.outreach import Outreach
+    from uphold.journal.writing import SqliteJournal
 
 _HEALTH_PATIENCE: Final = 20.0
 """Seconds that everybody who is found alive may take to be judged, whatever a probe allows."""
@@ -146,10 +153,8 @@ class _Pass:
         began = self._clock.now().wall
         scrub = redactors.current().text
         await self._supervise(book, redactors, stages)
-        if stages.copy is not None:
-            await self._stage("the copy to the database", stages.copy(self._launch, settings))
-        elif settings.store is not None:
-            await self._stage("the copy to the database", self._copy(settings.store))
+        copy = stages.copy or copy_in_a_pass
+        await self._stage("the copy to the database", copy(self._launch, settings))
         report = Report(
             supervisor_id=self._owner.supervisor_id,
             worker_id=worker_id or settings.supervisor.name,
@@ -160,28 +165,21 @@ class _Pass:
             workers=self._after,
             problems=tuple(self._problems),
         )
+        shown = scrubbed(report, scrub)
         if stages.heartbeat is not None:
-            told = stages.heartbeat(self._launch, settings, scrubbed(report, scrub))
+            told = stages.heartbeat(self._launch, settings, shown)
             await self._stage("the heartbeat on the share", told)
         elif self._outreach is not None:
-            await self._stage("the heartbeat on the share", self._beat(self._outreach, report))
+            await self._stage("the heartbeat on the share", self._beat(self._outreach, shown))
             await self._outreach.close()
         return scrubbed(replace(report, problems=tuple(self._problems)), scrub)
 
-    async def _copy(self, store: StoreSpec) -> Sequence[str]:
-        """Copy to the shared database; it is given up after its time."""
-        home = self._launch.home
-        await copy_the_rest(home, store, self._launch.environ)
-        told = last_word(home)
-        if told is None or told["state"] not in AWAY:
-            return ()
-        error = told.get("last_error")
-        return (str(error["message"] if isinstance(error, dict) else "it cannot be reached"),)
-
     async def _obey(self, outreach: Outreach) -> Sequence[str]:
         """Deal with the flags that lie on the share, and with what was left half done."""
-        await outreach.take_up()
-        deeds, error = await outreach.look()
+        left_over = await outreach.take_up()
+        if left_over is not None:
+            await left_over.done
+        deeds, error = await outreach.look(self._ending.is_set)
         self._flags = [deed.shown() for deed in deeds]
         failed = [f"{deed.handler or 'a flag'}: {deed.error}" for deed in deeds if not deed.success]
         return [*failed, *([] if error is None else [error])]
@@ -192,7 +190,7 @@ class _Pass:
             await outreach.beat(
                 success=report.success,
                 error="; ".join(report.problems) or None,
-                actions=[*self._flags, *(asdict(each) for each in report.actions)],
+                actions=[*self._flags, *(as_mapping(each) for each in report.actions)],
             )
         except HostFailure as problem:
             return (problem.message,)
@@ -203,17 +201,7 @@ class _Pass:
         launch, home, clock = self._launch, self._launch.home, self._clock
         name = self._config.current.settings.supervisor.name
         async with AsyncExitStack() as stack:
-            journal, rescued = open_journal(
-                home.journal,
-                boot_id=boot_id(),
-                owner=JournalOwner(
-                    name=name,
-                    hostname=self._owner.host,
-                    pid=self._owner.pid,
-                    id=self._owner.supervisor_id,
-                ),
-                now=clock.now().wall,
-            )
+            journal, rescued = _journal(home, self._config, self._owner, clock)
             stack.push_async_callback(journal.close)
             ear = stack.enter_context(closing(Ear(home, launch.environ, self._log)))
             driver = ProcessDriver(
@@ -227,7 +215,12 @@ class _Pass:
             )
             ear.attend(driver, self._config)
             outreach = self._outreach = reach_out(
-                launch, self._config, self._owner, redactors, (book, driver, clock)
+                launch,
+                self._config,
+                self._owner,
+                redactors,
+                (book, driver, clock),
+                only=() if len(self._names) > 1 else self._names,
             )
             supervisor = self._supervisor(
                 journal, driver, outreach, lost=bool(rescued) or journal.fresh
@@ -243,7 +236,7 @@ class _Pass:
                 tell_stories(supervisor, news, (pulse.hear,), book, clock), name="log"
             )
             deeds = supervisor.subscribe(_MOST_ACTIONS)
-            stack.push_async_callback(supervisor.abandon)
+            stack.push_async_exit(partial(_abandon, supervisor))
             await supervisor.start()
             ear.begin(partial(_heard, supervisor, driver))
             driver.announcements.begin(supervisor.checks.ready_by_descriptor)
@@ -253,7 +246,7 @@ class _Pass:
             await self._go_through(supervisor, stages, deeds.take_waiting)
             with suppress(StoreUnavailable):  # what is too old goes another time
                 await journal.prune(clock.now().wall)
-            await supervisor.tell(supervisor_note("supervisor.heartbeat"))
+            await supervisor.beat()
             await supervisor.abandon()
             await _dismiss((), stories)
             final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
@@ -285,6 +278,7 @@ class _Pass:
                 prober=MachineProber(self._launch.home, self._clock, driver),
                 remembered=_remembered(self._launch.home) if lost else None,
                 attempts=self._attempts,
+                supervisor_id=self._owner.supervisor_id,
             ),
         )
 

@@ -261,12 +261,14 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         return _End(code, _owed(supervisor, config, copies))
 
 
-def reach_out(
+def reach_out(  # noqa: PLR0913 - what it is made of
     launch: Launch,
     config: FileConfig,
     owner: Owner,
     redactors: _Redactors,
     ours: tuple[Logbook, ProcessDriver, MachineClock],
+    *,
+    only: tuple[str, ...] = (),
 ) -> Outreach:
     """Make what only some supervisors have; nothing of it is imported before it is needed."""
     book, driver, clock = ours
@@ -280,6 +282,7 @@ def reach_out(
             redactor=redactors.current,
             supervisor_id=owner.supervisor_id,
             children=driver.children,
+            only=only,
         )
     )
     book.heard_by = outreach.heed

@@ -6,7 +6,9 @@ One task works through the inbox, poll by poll; a share that hangs or is away de
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import orders
@@ -14,7 +16,8 @@ from uphold.core.events import Note
 from uphold.core.names import is_companion
 from uphold.core.orders import Refusal
 from uphold.daemon.handling import Handling
-from uphold.errors import HostFailure
+from uphold.errors import HostFailure, UpholdError
+from uphold.host.files import write_atomically
 from uphold.inbox.flags import Rules
 from uphold.inbox.obeying import Dealings, Deed, Obedience
 from uphold.inbox.reaching import Reach, Standing
@@ -25,6 +28,7 @@ from uphold.wire.codecs import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from uphold.core.specs import InboxSpec, Settings
     from uphold.engine.supervisor import Supervisor
@@ -52,9 +56,12 @@ class ShareLife:
         clock: Clock,
         log: Log,
         children: set[int] | None = None,
+        only: tuple[str, ...] = (),
     ) -> None:
+        """`only` names the workers whose flags are obeyed; none: those of all."""
         self.spec = spec
         self._settings = settings
+        self._only = only
         self._supervisor_id = supervisor_id
         self._home = home
         self._clock = clock
@@ -70,7 +77,8 @@ class ShareLife:
         self.share = Share(spec, self._reach)
         self.inbox = Inbox(self._reach)
         self._lines: deque[bytes] = deque(maxlen=_MOST_LINES)
-        self._mirrored: dict[str, bool] = {}
+        self._mirrored: dict[str, bool] | None = None
+        """Which markers stood when holds and markers were last in step; None: not read yet."""
         self.handling: Handling | None = None
         self._supervisor: Supervisor | None = None
         self._obedience: Obedience | None = None
@@ -88,34 +96,39 @@ class ShareLife:
             owner=_owner(self._supervisor_id),
             supervisor_id=self._supervisor_id,
             dealings=Dealings(
-                rules=self._rules, carry=handling.carry, known=handling.known, tell=self._tell
+                rules=self._rules,
+                carry=handling.carry,
+                known=handling.known,
+                tell=self._tell,
+                refused=handling.refused,
             ),
             clock=self._clock,
             log=self._log,
         )
 
+    def listing(self) -> Inbox:
+        """Give a view of the inbox for reports: where the obedient one has got to stays its own."""
+        return Inbox(self._reach)
+
     def heed(self, line: bytes) -> None:
         """Keep a line of the supervisor's log for the share."""
         self._lines.append(line)
 
-    async def run(self) -> None:
-        """Look at the inbox for ever, as often as the file says."""
-        while True:
-            await self.look()
-            await self._clock.sleep(self.spec.poll_every)
-
-    async def look(self) -> tuple[list[Deed], str | None]:
+    async def look(
+        self, ending: Callable[[], bool] = lambda: False
+    ) -> tuple[list[Deed], str | None]:
         """Obey what lies there now; give what was done, and what is wrong with the share."""
         assert self._obedience is not None
         deeds: list[Deed] = []
         error: str | None = None
         try:
             await self.mirror_holds()
-            deeds = await self._obedience.look()
-            await self._leave_lines()
-            await self._beat(deeds)
-        except HostFailure as problem:
+            deeds = await self._obedience.look(ending)
+        except UpholdError as problem:  # the share, or the journal: what is claimed stays claimed
             error = problem.message
+        standing = self._reach.standing
+        if error is None or (standing is not None and standing.reachable):
+            error = await self._leave_word(deeds, error)
         while self._changes:
             await self._tell_standing(self._changes.popleft())
         return deeds, error
@@ -131,21 +144,17 @@ class ShareLife:
 
     async def mirror_holds(self) -> None:
         """Bring holds and pause markers in step: a marker made or removed by hand is an order."""
-        for name in self._watched():
-            held = self._is_held(name)
-            path = f"{self.spec.layout.state}/{pause_marker_name(name)}"
-            there = await self.share.look(path) is not None
-            last = self._mirrored.get(name)
-            if there == held:
-                self._mirrored[name] = held
-            elif last == held or (last is None and there):
-                # Nothing changed here, so somebody was there.
-                wish = orders.PauseWorkers if there else orders.ResumeWorkers
-                if await self._order(wish(names=(name,)), f"{pause_marker_name(name)} by hand"):
-                    self._mirrored[name] = there
-            else:
-                await self._mark(name, held=held)
-                self._mirrored[name] = held
+        if self._mirrored is None:
+            self._mirrored = await asyncio.to_thread(_read_markers, self._markers, self.spec.share)
+        before = dict(self._mirrored)
+        try:
+            for name in self._watched():
+                self._mirrored[name] = await self._in_step(name, last=before.get(name))
+        finally:
+            if self._mirrored != before:
+                # The next supervisor, or the next pass, must know what a hand has changed since.
+                content = encode({"share": self.spec.share, "markers": self._mirrored})
+                await asyncio.to_thread(_keep_markers, self._markers, content)
 
     async def beat(self, *, success: bool, error: str | None, actions: list[Any]) -> None:
         """Leave the supervisor's heartbeat for each worker that is steered here."""
@@ -161,16 +170,42 @@ class ShareLife:
             )
             await self.share.put("state", heartbeat_name(name), content, durable=False)
 
-    async def _beat(self, deeds: list[Deed]) -> None:
+    async def _leave_word(self, deeds: list[Deed], error: str | None) -> str | None:
+        """Leave log lines and a heartbeat, of a look that failed too; give what is wrong."""
+        try:
+            await self._leave_lines()
+            await self._beat(deeds, error)
+        except HostFailure as problem:
+            return error or problem.message
+        return error
+
+    async def _beat(self, deeds: list[Deed], error: str | None) -> None:
         now = self._clock.now().mono
-        if deeds or now - self._beaten >= self._settings().supervisor.heartbeat_every:
+        due = now - self._beaten >= self._settings().supervisor.heartbeat_every
+        if deeds or error is not None or due:
             self._beaten = now
-            failed = [deed.error for deed in deeds if not deed.success]
+            failed = [deed.error or "failed" for deed in deeds if not deed.success]
+            failed += [] if error is None else [error]
             await self.beat(
                 success=not failed,
-                error="; ".join(text or "failed" for text in failed) or None,
+                error="; ".join(failed) or None,
                 actions=[deed.shown() for deed in deeds],
             )
+
+    async def _in_step(self, name: str, *, last: bool | None) -> bool:
+        """Bring one marker in step with its hold; give whether it stands then."""
+        held = self._is_held(name)
+        path = f"{self.spec.layout.state}/{pause_marker_name(name)}"
+        there = await self.share.look(path) is not None
+        if there == held:
+            return held
+        if last == held or (last is None and there):
+            # Nothing changed here, so somebody was there.
+            wish = orders.PauseWorkers if there else orders.ResumeWorkers
+            done = await self._order(wish(names=(name,)), f"{pause_marker_name(name)} by hand")
+            return there if done else held
+        await self._mark(name, held=held)
+        return held
 
     async def _mark(self, name: str, *, held: bool) -> None:
         if held:
@@ -186,24 +221,29 @@ class ShareLife:
 
     async def _leave_lines(self) -> None:
         while self._lines:
-            lines = list(self._lines)
-            await self.share.append(_SHARE_LOG, b"".join(lines))
-            for _ in lines:
-                self._lines.popleft()
+            lines, self._lines = self._lines, deque(maxlen=_MOST_LINES)
+            try:
+                await self.share.append(_SHARE_LOG, b"".join(lines))
+            except BaseException:
+                lines.extend(self._lines)
+                self._lines = lines
+                raise
 
     def _rules(self) -> Rules:
         settings = self._settings()
         deploy = settings.deploy
-        names = tuple(spec.name for spec in settings.workers)
+        names = self._only or tuple(spec.name for spec in settings.workers)
         fallback = deploy.workers if deploy is not None and deploy.workers else names
         return Rules(
             workers=frozenset(names),
-            fallback=fallback,
+            fallback=self._only or fallback,
             require_signature=self.spec.require_signature,
             senders=self.spec.senders,
         )
 
     def _watched(self) -> tuple[str, ...]:
+        if self._only:
+            return self._only
         settings = self._settings()
         if settings.deploy is not None and settings.deploy.workers:
             return settings.deploy.workers
@@ -255,9 +295,27 @@ class ShareLife:
             await self._tell_survey()
 
     @property
+    def _markers(self) -> Path:
+        return self._home.path / "markers.json"
+
+    @property
     def _engine(self) -> Supervisor:
         assert self._supervisor is not None
         return self._supervisor
+
+
+def _read_markers(path: Path, share: str) -> dict[str, bool]:
+    """Read which markers stood last on this share; nothing that can be read: none is known."""
+    try:
+        found = json.loads(path.read_bytes())
+        return dict(found["markers"]) if found["share"] == share else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _keep_markers(path: Path, content: bytes) -> None:
+    with suppress(OSError):  # a full disk: a hand that acts before the next start is not seen
+        write_atomically(path, content)
 
 
 def _owner(supervisor_id: str) -> str:

@@ -52,6 +52,10 @@ class Heart:
                 self._life.say("ERROR", "supervisor.heartbeat_failed", message)
             await self._clock.sleep(every if error is None else min(every, _AFTER_A_FAILURE))
 
+    async def beat(self) -> None:
+        """Beat once more, out of turn."""
+        await self._beat(self._every())
+
     async def _beat(self, every: float) -> str | None:
         metrics = metrics_of(self._snapshot().observed, every, self._lag())
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uphold.core import orders
@@ -101,20 +102,19 @@ class Desk:
 
     async def announce(self, order: Order, names: tuple[str, ...]) -> JobRow:
         """Put an order on record that will come by another way: queued, and nothing else yet."""
-        at = order.at
-        row = JobRow(
-            id=order.id,
-            task_id=order.task_id,
-            type=order.wish.VERB,
-            target=",".join(names)[:255],
-            label=order.label,
-            state="queued",
-            created_at=at,
-            updated_at=at,
-        )
+        row = _announced(order, names)
         audit = audit_entry(order, names, outcome="announced")
         await self._ledger.write_or_refuse(Batch(audit=[audit], jobs=[row]))
         return row
+
+    async def forgo(self, order: Order, names: tuple[str, ...], error: str) -> None:
+        """Put on record that an announced order will not be carried out, and why."""
+        at = self._clock.now().wall
+        row = replace(
+            _announced(order, names), state="failed", updated_at=at, finished_at=at, error=error
+        )
+        audit = audit_entry(order, names, outcome="rejected", at=at, more={"error": error})
+        await self._ledger.write_or_refuse(Batch(audit=[audit], jobs=[row]))
 
     def job(self, job_id: str) -> Job | None:
         """Find an order that is still under way."""
@@ -210,3 +210,16 @@ class Desk:
             error = None if any(sent) else "it has no process that a signal could be sent to"
             state = str(alive[0].state) if alive else str(State.STOPPED)
             job.results[name] = Result(name=name, ok=error is None, state=state, error=error)
+
+
+def _announced(order: Order, names: tuple[str, ...]) -> JobRow:
+    return JobRow(
+        id=order.id,
+        task_id=order.task_id,
+        type=order.wish.VERB,
+        target=",".join(names)[:255],
+        label=order.label,
+        state="queued",
+        created_at=order.at,
+        updated_at=order.at,
+    )

@@ -158,11 +158,18 @@ def endings(jobs: list[Job]) -> tuple[list[Caused], list[AuditEntry]]:
             job.accepted.names,
             outcome=job.row.state,
             at=job.row.finished_at,
-            more=job.details,
+            more=_more(job),
         )
         for job in jobs
     ]
     return news, audit
+
+
+def _more(job: Job) -> Mapping[str, object]:
+    """Give what an errand came to; why it failed stands nowhere else for good."""
+    if job.row.error is None or not isinstance(job.accepted.wish, Errand):
+        return job.details
+    return {"error": job.row.error, **job.details}
 
 
 def _note(job: Job) -> Event:

@@ -187,6 +187,10 @@ class Supervisor:
         """Put facts on record and let them out."""
         await self._board.tell(self._ledger, news)
 
+    async def beat(self) -> None:
+        """Say once more that we live, with how things stand now."""
+        await self._heart.beat()
+
     async def sync(self) -> int:
         """Have everything so far on the disk itself; gives the number of its last event."""
         seq = self._ledger.last_seq

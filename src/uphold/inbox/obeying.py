@@ -66,6 +66,8 @@ class Dealings:
     """Finds what a task came to that was taken before; its `details` say so."""
     tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]]
     """Puts an event on record: its type, the task it is about, and more."""
+    refused: Callable[[Rejected], Awaitable[None]] | None = None
+    """Hears of flags that are refused: somebody may wait for one."""
 
 
 class Obedience:
@@ -95,27 +97,36 @@ class Obedience:
         self._answered: set[str] = set()
         """Claims whose refusal was told, and which could not be moved away yet."""
 
-    async def look(self) -> list[Deed]:
-        """Deal with the flags that are there now; HostFailure if the share cannot be reached."""
+    async def look(self, ending: Callable[[], bool] = lambda: False) -> list[Deed]:
+        """Deal with the flags that are there now; HostFailure if the share cannot be reached.
+
+        Once `ending` is true none is begun any more: what was claimed waits for the next look.
+        """
         rules, now = self._dealings.rules(), self._clock.now()
         deeds: list[Deed] = []
         stuck: HostFailure | None = None
         if self._owes:
             left = await self._receiver.interrupted(self._owner, rules, now)
-            stuck = await self._work_through(left, deeds)
+            stuck = await self._work_through(left, deeds, ending)
         self._owes = True
+        if ending():
+            return deeds
         poll = await self._receiver.poll(rules, now)
-        stuck = await self._work_through(poll, deeds) or poll.failure or stuck
+        stuck = await self._work_through(poll, deeds, ending) or poll.failure or stuck
         if stuck is not None:
             raise stuck
-        self._owes = poll.missing
+        self._owes = poll.missing or ending()
         return deeds
 
-    async def _work_through(self, poll: Poll, deeds: list[Deed]) -> HostFailure | None:
+    async def _work_through(
+        self, poll: Poll, deeds: list[Deed], ending: Callable[[], bool]
+    ) -> HostFailure | None:
         """Deal with each in turn; what cannot be put away is told and holds up nobody else."""
         # Orders first: whoever floods an inbox with nonsense must not keep the others waiting.
         for order in poll.claimed:
-            deeds.append(await self._carry_out(order.flag, order.claimed))  # noqa: PERF401 - in turn
+            if ending():
+                return None
+            deeds.append(await self._carry_out(order.flag, order.claimed))
         stuck: HostFailure | None = None
         for each in poll.refused:
             try:
@@ -174,6 +185,8 @@ class Obedience:
         )
         details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
         await self._dealings.tell("flag.rejected", rejected.task_id or rejected.file, details)
+        if self._dealings.refused is not None:
+            await self._dealings.refused(rejected)
         answer = Answer(success=False, error=rejected.reason, details=details)
         await self._answer(rejected, answer, claimed)
 

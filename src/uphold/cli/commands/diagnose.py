@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uphold.cli.arguments import add_order_options
 from uphold.cli.errands import carry_out
 from uphold.cli.speaking import say
+from uphold.errors import HostFailure
 
 if TYPE_CHECKING:
     import argparse
@@ -41,5 +42,13 @@ def run(args: argparse.Namespace) -> int:
 def _print(args: argparse.Namespace, path: str) -> None:
     from uphold.diagnose.reports import render
 
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 8 ms
-        say(args, "", *render(json.load(file)).splitlines())
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs 8 ms
+            report = json.load(file)
+    except (OSError, ValueError) as cause:
+        raise HostFailure(
+            f"the report was written, but {path} cannot be read from here: {cause}.",
+            code="UPH_SHARE_UNREACHABLE",
+            remedy="Is the share mounted here, and may you read it?",
+        ) from cause
+    say(args, "", *render(report).splitlines())

@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from daemon.sharesides import INBOX, WORKER, Place
+from uphold.core import orders
+from uphold.testing.waiting import eventually
+
+PAUSE = orders.PauseWorkers(names=("OrionMX",))
+RESUME = orders.ResumeWorkers(names=("OrionMX",))
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def away(place):
+    """Take the share away, as an unmounted one is: its folder is there, and empty."""
+    place.top.rename(place.folder / "elsewhere")
+    place.top.mkdir()
+
+
+def back(place):
+    place.top.rmdir()
+    (place.folder / "elsewhere").rename(place.top)
+
+
+@pytest.mark.accepts("C-021", "C-048", "C-049", "C-054", "C-055", "C-T14", "C-T16")
+def test_flags_make_and_remove_the_marker(place):
+    async def story():
+        for number in (1, 2):  # the second finds it there
+            place.drop("pause_watcher", f"task_{number}")
+            await place.look()
+            assert place.marker.exists()
+            assert place.state == "stopped"
+        for number in (3, 4):
+            place.drop("resume_watcher", f"task_{number}")
+            await place.look()
+            assert not place.marker.exists()
+            assert place.state == "running"
+        assert place.driver.calls.count(("start", "OrionMX")) == 2
+
+    place.play(story)
+    assert [receipt["success"] for receipt in place.receipts()] == [True] * 4
+
+
+@pytest.mark.accepts("C-021", "C-113")
+def test_a_hold_by_the_command_line_is_mirrored_with_whoever_holds(place):
+    async def story():
+        await place.order(PAUSE)
+        await place.look()
+        assert json.loads(place.marker.read_text()) == {"worker_id": "OrionMX", "by": "ann"}
+        await place.order(RESUME)
+        await place.look()
+        assert not place.marker.exists()
+        assert place.state == "running"
+
+    place.play(story)
+
+
+@pytest.mark.accepts("C-039", "C-113")
+def test_a_marker_that_is_made_or_removed_by_hand_is_an_order(place):
+    async def story():
+        await place.look()
+        place.marker.write_text("")
+        await place.look()
+        await eventually(lambda: place.held and place.state == "stopped", within=60)
+        await place.look()
+        assert place.marker.read_text() == ""
+        place.marker.unlink()
+        await place.look()
+        await eventually(lambda: not place.held and place.state == "running", within=60)
+        await place.look()
+        assert not place.marker.exists()
+
+    place.play(story)
+    rows = place.rows("SELECT actor, action FROM audit_log_t WHERE actor = 'share'")
+    assert [row["action"] for row in rows if "." not in row["action"]] == ["pause", "resume"]
+
+
+@pytest.mark.accepts("C-113", "C-149")
+def test_what_a_hand_does_while_no_supervisor_is_there_is_an_order_for_the_next_one(place):
+    async def hold():
+        await place.order(PAUSE)
+        await place.look()
+
+    place.play(hold)
+    place.marker.unlink()
+
+    async def find_it_gone():
+        await place.look()
+        await eventually(lambda: not place.held and place.state == "running", within=60)
+        assert not place.marker.exists()
+
+    place.play(find_it_gone)
+    place.marker.write_text("")
+
+    async def find_it():
+        await place.look()
+        await eventually(lambda: place.held, within=60)
+
+    place.play(find_it)
+
+
+def test_a_hold_stands_where_nobody_knows_what_was_there_before(place):
+    async def hold():
+        await place.order(PAUSE)
+
+    place.play(hold)  # the share was never looked at
+
+    async def story():
+        await place.look()
+        assert place.marker.exists()
+        assert place.held
+
+    place.play(story)
+
+
+def test_notes_about_markers_that_cannot_be_read_are_as_good_as_none(place):
+    (place.home.path / "markers.json").write_text("{not json")
+
+    async def story():
+        await place.order(PAUSE)
+        await place.look()
+        assert place.marker.exists()
+
+    place.play(story)
+    kept = json.loads((place.home.path / "markers.json").read_text())
+    assert kept == {"share": str(place.top), "markers": {"OrionMX": True}}
+
+
+@pytest.mark.accepts("P17")
+def test_a_share_that_is_away_changes_nothing_and_is_told_of_once(place):
+    async def story():
+        await place.order(PAUSE)
+        await place.look()
+        away(place)
+        for _ in range(2):
+            deeds, error = await place.look()
+            assert deeds == []
+            assert str(place.top) in error
+        assert place.held
+        assert list(place.top.iterdir()) == [], "nothing is written where a share should be"
+        await place.order(RESUME)
+        await place.look()
+        assert place.state == "running"
+        back(place)
+        _, error = await place.look()
+        assert error is None
+        assert not place.held, "the marker that was left there is old news"
+        assert not place.marker.exists()
+
+    place.play(story)
+    assert place.events("share.") == ["share.reachable", "share.unreachable", "share.reachable"]
+
+
+@pytest.mark.accepts("C-067", "C-070", "C-T26")
+def test_a_restart_ends_the_worker_and_starts_it_again(place):
+    async def story():
+        place.drop("restart_watcher", "task_1", label="night shift")
+        await place.look()
+        assert place.state == "running"
+        assert place.driver.calls.count(("start", "OrionMX")) == 2
+
+    place.play(story)
+    (receipt,) = place.receipts()
+    assert (receipt["success"], receipt["label"]) == (True, "night shift")
+    assert receipt["details"]["held"] is False
+    rows = place.rows("SELECT action, label FROM audit_log_t WHERE action LIKE 'recycle%'")
+    assert [row["label"] for row in rows] == ["night shift", "night shift"]
+
+
+@pytest.mark.accepts("C-068", "C-T25")
+def test_a_restart_of_what_is_held_succeeds_and_starts_nothing(place):
+    async def story():
+        place.drop("pause_watcher", "task_1")
+        await place.look()
+        place.drop("restart_watcher", "task_2")
+        await place.look()
+        assert place.state == "stopped"
+        assert place.marker.exists()
+
+    place.play(story)
+    receipt = place.receipts()[-1]
+    assert (receipt["success"], receipt["details"]["held"]) == (True, True)
+
+
+@pytest.mark.accepts("C-069")
+def test_a_restart_that_fails_is_told_of(place):
+    async def story():
+        place.driver.fail_start("OrionMX", "its disk is gone", hopeless=True)
+        place.drop("restart_watcher", "task_1")
+        deeds, _ = await place.look()
+        assert [deed.success for deed in deeds] == [False]
+
+    place.play(story)
+    (receipt,) = place.receipts()
+    assert "its disk is gone" in receipt["error"]
+
+
+@pytest.mark.accepts("C-023", "C-047", "C-125", "C-127", "C-T32")
+def test_the_heartbeat_tells_what_was_done_and_is_never_half_there(place):
+    async def story():
+        await place.look()
+        first = json.loads(place.beat.read_text())
+        assert first["actions"] == []
+        place.drop("pause_watcher", "task_1", label="disk swap")
+        place.drop("verify_db", "task_2")
+        await place.look()
+
+    place.play(story)
+    beat = json.loads(place.beat.read_text())
+    assert list(beat) == [
+        *("supervisor_id", "timestamp", "worker_id", "success", "error", "actions")
+    ]
+    assert (beat["worker_id"], beat["success"]) == ("OrionMX", False)
+    paused, verified = beat["actions"]
+    assert (paused["handler"], paused["label"], paused["task_id"], paused["error"]) == (
+        *("pause_watcher", "disk swap", "task_1"),
+        None,
+    )
+    assert verified["error"] in beat["error"]
+    assert not [path.name for path in (place.top / "00_STATE").iterdir() if "tmp" in path.name]
+
+
+@pytest.mark.accepts("C-128")
+def test_a_look_that_failed_leaves_a_heartbeat_with_its_error(place):
+    async def story():
+        (place.top / "Worker_Outbox").rmdir()
+        place.drop("pause_watcher", "task_1")
+        _, error = await place.look()
+        beat = json.loads(place.beat.read_text())
+        assert (beat["success"], beat["error"]) == (False, error)
+        (place.top / "Worker_Outbox").mkdir()
+        deeds, error = await place.look()
+        assert error is None
+        assert [deed.task_id for deed in deeds] == ["task_1"]
+
+    place.play(story)
+    (receipt,) = place.receipts()
+    assert receipt["success"] is True
+    assert json.loads(place.beat.read_text())["success"] is True
+
+
+@pytest.mark.accepts("C-138")
+def test_lines_of_the_log_wait_for_a_share_that_is_away(place):
+    log = place.top / "05_LOGS" / "supervisor.log"
+
+    async def story():
+        await place.look()
+        place.outreach.heed(b"one\n")
+        await place.look()
+        assert log.read_bytes() == b"one\n"
+        away(place)
+        place.outreach.heed(b"two\n")
+        await place.look()
+        place.outreach.heed(b"three\n")
+        back(place)
+        await place.look()
+        assert log.read_bytes() == b"one\ntwo\nthree\n"
+        place.outreach.heed(b"four\n")
+
+    place.play(story)
+    assert log.read_bytes() == b"one\ntwo\nthree\nfour\n", "the last lines are left at the end"
+
+
+@pytest.mark.accepts("C-035", "B-58")
+def test_only_who_is_supervised_here_is_steered_here(tmp_path):
+    text = WORKER + '[workers.Copier]\ncommand = ["copy"]\n[deploy]\nrepo = "."\n'
+    place = Place(tmp_path, text + 'workers = ["OrionMX"]\n' + INBOX)
+
+    async def story():
+        other = place.drop("pause_watcher", worker_id="Vega")
+        await place.look()
+        assert other.exists()
+        assert place.beat.exists()
+        assert not (place.top / "00_STATE" / "supervisor_heartbeat_Copier.json").exists()
+
+    place.play(story)
+    assert place.receipts() == []
+
+
+@pytest.mark.accepts("C-107", "C-121", "C-122")
+@pytest.mark.parametrize("label", ["x" * 101, "two\nlines", "semi;colon"])
+def test_a_label_that_is_none_is_refused_before_anything_happens(place, label):
+    async def story():
+        place.drop("pause_watcher", "task_1", label=label)
+        deeds, _ = await place.look()
+        assert [deed.success for deed in deeds] == [False]
+        assert place.state == "running"
+
+    place.play(story)
+    (receipt,) = place.receipts()
+    assert receipt["success"] is False
+    assert "label" in receipt["error"]
+    assert not place.marker.exists()
+    assert place.rows("SELECT * FROM jobs_t WHERE task_id = 'task_1'") == []
+    assert len(list((place.inbox / "rejected").iterdir())) == 2
+
+
+def test_orders_are_taken_while_a_look_is_under_way(place):
+    async def story():
+        look = asyncio.create_task(place.look())
+        await place.order(PAUSE)
+        await look
+        await place.look()
+        assert place.marker.exists()
+
+    place.play(story)
