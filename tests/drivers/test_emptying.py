@@ -13,6 +13,7 @@ import pytest
 from drivers.conftest import alive, variables
 from uphold.core.specs import StopRule
 from uphold.drivers.emptying import PROOF, PROOF_BY_DESCENT
+from uphold.host.processes.reaping import has_orphans
 from uphold.testing.waiting import eventually
 
 ROOT = os.geteuid() == 0
@@ -243,9 +244,11 @@ def test_many_stops_share_few_looks_at_the_process_table(act):
 def test_a_tree_that_must_have_come_to_us_is_proved_empty_without_a_scan(act, reaping):
     async def scene(stage):
         await stage.start("web", "sleep", "1000")
+        # A server that another test of this process keeps running may be an orphan of its own.
+        alone = not has_orphans(stage.driver.children.__contains__)
         await stop(stage)
         proof = stage.seen("Gone", "web").proof
-        assert proof == (PROOF_BY_DESCENT if reaping else PROOF)
+        assert proof == (PROOF_BY_DESCENT if reaping and alone else PROOF)
 
     act(scene)
 

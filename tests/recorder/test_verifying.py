@@ -82,11 +82,13 @@ def test_a_healthy_database_passes_every_check(any_url):
 
 @pytest.mark.accepts("C-096")
 def test_the_connection_is_a_real_one_and_is_closed_again(server, url):
+    name = url.rpartition("/")[2]  # others of this session may have theirs
+
     def connections():
         if server.scheme == "mysql":
-            statement = "SELECT count(*) FROM information_schema.processlist WHERE user = 'uphold'"
+            statement = f"SELECT count(*) FROM information_schema.processlist WHERE db = '{name}'"
         else:
-            statement = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'uphold'"
+            statement = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'"
         return server.run(statement)[0][0]
 
     assert report_on(url, tables=())["ok"]

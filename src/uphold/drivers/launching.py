@@ -26,6 +26,8 @@ from uphold.host.processes.slotlocks import SlotLock, SlotRecord
 from uphold.host.processes.spawning import HOPELESS, NO_RESOURCES, Program, account_of, spawn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from uphold.core.specs import WorkerSpec
     from uphold.drivers.announcing import Announcements
     from uphold.drivers.senders import Senders
@@ -84,6 +86,8 @@ class Launcher:
         self._nofile = nofile
         self._found: dict[Place, str] = {}
         """Programs found before: a start takes the one it had, as long as that can be started."""
+        self.before_log: Callable[[str], None] | None = None
+        """Looks at the log of a slot before a run whose readiness a line of it tells."""
 
     def prepare(self, launch: Launch, lock: SlotLock) -> Prepared:
         """Make a slot ready whose lock we hold; HostFailure or OSError if that fails.
@@ -181,6 +185,8 @@ class Launcher:
         environment = self._environments.compose(spec, slot=slot, nonce=nonce, account=account)
         place = Place(argv[0], environment.get("PATH"), spec.working_dir)
         path = self._found.get(place) or self._find(place)
+        if lock is not None and self.before_log is not None and spec.ready_way == "log":
+            self.before_log(slot)
         opened = tuple(self._outputs.open(slot, spec.logs, account, rotating=lock is not None))
         program = Program(
             path=path,

@@ -54,7 +54,10 @@ class MachineProber:
         self._driver = driver
         self._marks: dict[str, tuple[int, int, int]] = {}
         """By slot: generation, and inode and size of its log when that run began."""
+        self._before: dict[str, tuple[int, int]] = {}
+        """By slot: inode and size of its log just before its newest run was begun."""
         driver.subscribe(self._hear)
+        driver.before_logs(self._look_before)
 
     async def ask(self, probe: Probe, subject: Subject) -> Answer:
         """Ask one question."""
@@ -118,13 +121,16 @@ class MachineProber:
         how = "was ended by a signal" if code is None else f"exits with {code}"
         return Answer(_MISSED, f"{_what(probe)} {how}")
 
+    def _look_before(self, slot: str) -> None:
+        """Remember how long a log is before a run begins: a quick worker writes at once."""
+        self._before[slot] = _standing(self._home.logs / f"{slot}.log")
+
     def _hear(self, fact: SlotFact) -> None:
-        """Remember how long a log was when a run began: older lines tell nothing of it."""
+        """Learn which run it was that began: older lines of its log tell nothing of it."""
         if isinstance(fact, Started):
-            spec = self._driver.spec_of(fact.slot)
-            if spec is not None and spec.ready is not None and spec.ready.way == "log":
-                inode, size = _standing(self._home.logs / f"{fact.slot}.log")
-                self._marks[fact.slot] = (fact.generation, inode, size)
+            before = self._before.pop(fact.slot, None)
+            if before is not None:
+                self._marks[fact.slot] = (fact.generation, *before)
         elif isinstance(fact, Gone):
             self._marks.pop(fact.slot, None)
 

@@ -106,6 +106,10 @@ class ProcessDriver:
             emptier=emptier,
         )
 
+    def before_logs(self, look: Callable[[str], None]) -> None:
+        """Have the log of a slot that is ready by a line of it looked at before each run."""
+        self._launcher.before_log = look
+
     def add(self, spec: WorkerSpec) -> None:
         """Learn about a worker."""
         self._specs[spec.name] = spec
