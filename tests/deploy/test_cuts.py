@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from deploy.repositories import Notes, Repositories, git
+from uphold.deploy import holding
+from uphold.deploy import updating as updating_module
 from uphold.deploy.git import Checkout
 from uphold.deploy.guarding import Git
 from uphold.deploy.records import DeployRecord, End, Outcome, Step
@@ -183,6 +185,8 @@ def test_a_rollback_cut_anywhere_is_finished_or_was_never_begun(
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
+from uphold.deploy import holding
+from uphold.deploy import updating as updating_module
 from uphold.deploy.git import Checkout
 from uphold.deploy.guarding import Git
 from uphold.deploy.rolling_back import RollingBack
@@ -281,3 +285,21 @@ def test_an_index_torn_by_a_power_cut_is_written_anew(there: Repositories):
     merging = replace(record, step=Step.MERGING)
     assert updating.recover(merging, Notes()).end is End.OLD
     assert tidy(there)
+
+
+@pytest.mark.accepts("P24", "P25")
+def test_a_pip_that_a_killed_supervisor_left_is_waited_for(there: Repositories, monkeypatch):
+    updating = there.updating()
+    record = updating.check("job")
+    git(there.repo, "reset", "-q", "--hard", record.target)
+    patience = []
+
+    def noted(checkout, seconds=0.0):
+        patience.append(seconds)
+        return holding.held(checkout, seconds)
+
+    monkeypatch.setattr(updating_module, "held", noted)
+    installing = replace(record, step=Step.INSTALLING, installed=True)
+    assert updating.recover(installing, Notes()).end is End.OLD
+    assert there.head() == record.before
+    assert patience[0] > 600  # as long as a pip may take

@@ -191,17 +191,23 @@ class Shared(Deployment):
         self.count = 0
 
     def obeyed(self, handler: str, **content) -> dict:
-        """Drop a flag as a person would, and give its receipt."""
+        """Drop a flag and give its receipt."""
         self.count += 1
         task = f"task_20260101_000000_{self.count:04d}"
+        self.drop(handler, task, **content)
+        return self.receipt(task)
+
+    def drop(self, handler: str, task: str, **content) -> None:
+        """Drop a flag as a person would: written whole under another name, then renamed."""
         inbox = self.share / "Worker_Inbox"
         temp = inbox / "flag.tmp"
         temp.write_text(json.dumps({"task_id": task, "handler": handler, **content}))
         temp.rename(inbox / f"supervisor_{handler}_web.flag")
+
+    def receipt(self, task: str) -> dict:
         outbox = self.share / "Worker_Outbox"
-        (found,) = eventually(
-            lambda: list(outbox.glob(f"*{task}*.json")), what=f"receipt of {task}"
-        )
+        look = lambda: list(outbox.glob(f"*_{task}_*.json"))  # noqa: E731
+        (found,) = eventually(look, what=f"the receipt of {task}")
         return json.loads(found.read_text())
 
     def agreed(self, receipt: dict, verb: str) -> dict:
@@ -269,13 +275,32 @@ def test_the_same_by_flags_on_a_share(shared, label):
     site.assert_tidy()
 
 
+@pytest.mark.accepts("P25", "T16")
+def test_a_flag_whose_update_is_cut_is_answered_with_what_it_came_to(shared):
+    site = shared
+    site.configure(healthy_for="1h")
+    site.begin()
+    site.until("web", state="running")
+    new = site.publish("two")
+    site.drop("update_code", "task_1", label="nightly")
+    eventually(lambda: site.ran() == ["one", "two"], what="the new code runs")
+    site.kill_supervisor()
+    site.configure()
+    site.begin()
+    receipt = site.receipt("task_1")
+    assert (receipt["success"], receipt["error"], receipt["label"]) == (True, None, "nightly")
+    assert new.startswith(receipt["details"]["after_commit"])
+    assert site.ended("finish")["action"] == "finish.succeeded"
+    assert list((site.share / "Worker_Inbox" / "processing").iterdir()) == []
+    site.until("web", state="running")
+    site.assert_tidy()
+
+
 @pytest.mark.accepts("B-62")
 def test_in_a_pass_an_update_comes_before_the_start_of_the_old_code(shared):
     site = shared
     new = site.publish("two")
-    inbox = site.share / "Worker_Inbox"
-    content = {"task_id": "task_1", "handler": "update_code"}
-    (inbox / "supervisor_update_code_web.flag").write_text(json.dumps(content))
+    site.drop("update_code", "task_1")
     answer = site.run("once", env=site.environment)
     assert answer.code == 0, answer
     assert (site.there.head(), site.ran()) == (new, ["two"])

@@ -113,7 +113,12 @@ class Handling:
     async def known(self, task_id: str) -> Answer | None:
         """Find what a task came to that was taken before: no task has two effects."""
         found = await asyncio.to_thread(self._found, task_id)
+        came_to: Mapping[str, object] = {}
         if found is not None and found["state"] == "running":
+            job = self._supervisor.desk.job(str(found["job_id"]))
+            if job is not None:  # as an update that another supervisor began and this one ends
+                await job.done
+                came_to = job.details
             await self._supervisor.sync()  # what it came to may be on its way to the disk
             found = await asyncio.to_thread(self._found, task_id)
         if found is None:
@@ -125,7 +130,7 @@ class Handling:
         return Answer(
             success=found["state"] == "succeeded",
             error=_error_of(found),
-            details={"duplicate_of": found["job_id"], "state": found["state"]},
+            details={**came_to, "duplicate_of": found["job_id"], "state": found["state"]},
             job_id=str(found["job_id"]),
         )
 

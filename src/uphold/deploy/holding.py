@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from uphold.deploy.git import Checkout, Folders
 
 BUSY: Final = "UPH_DEPLOY_BUSY"
-_PATIENCE: Final = 35.0
+PATIENCE: Final = 35.0
 """Seconds: a git that was left over has its limit too, but nobody who ends it."""
 _EVERY: Final = 0.05
 
 
 @contextmanager
-def held(checkout: Checkout, patience: float = _PATIENCE) -> Iterator[Folders]:
+def held(checkout: Checkout, patience: float = PATIENCE) -> Iterator[Folders]:
     """Hold a checkout; NotPermitted if somebody else still does after a while."""
     folders = checkout.folders()
     path = folders.common / "uphold.lock"
@@ -60,7 +60,7 @@ def clear_left_locks(checkout: Checkout, folders: Folders, *, index_too: bool) -
     found = [path for path in _lock_files(checkout, folders, index_too=index_too) if path.exists()]
     if not found:
         return
-    limit = _now() + _PATIENCE
+    limit = _now() + PATIENCE
     while at_work("git", checkout.git.repo):
         if _now() > limit:
             raise _busy(checkout)

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.deploy.git import MOVED, moved
-from uphold.deploy.holding import clear_left_locks, held
-from uphold.deploy.installing import INSTALL_FAILED
+from uphold.deploy.holding import PATIENCE, clear_left_locks, held
+from uphold.deploy.installing import INSTALL_FAILED, LIMIT
 from uphold.deploy.records import INTERRUPTED, DeployRecord, End, Outcome, Step, Verb
 from uphold.errors import HostFailure, NotPermitted, UpholdError
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 DIVERGED: Final = "UPH_DEPLOY_DIVERGED"
 _MOST_LISTED: Final = 50
+_PIP_TOO: Final = LIMIT + PATIENCE
+"""Seconds: a pip that a killed supervisor left goes on installing for the code it found."""
 
 
 class Updating:
@@ -66,7 +68,7 @@ class Updating:
     def return_to(self, record: DeployRecord, note: Note, *, why: str, code: str = "") -> Outcome:
         """Put the recorded commit back, while the workers are stopped: they were not well."""
         try:
-            with held(self._checkout):
+            with held(self._checkout, _PIP_TOO if record.installed else PATIENCE):
                 return self._return(record, note, why, code)
         except (UpholdError, OSError) as cause:
             return self._unclear(record, note, why, cause)
