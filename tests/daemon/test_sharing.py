@@ -155,7 +155,27 @@ def test_a_share_that_is_away_changes_nothing_and_is_told_of_once(place):
         assert not place.marker.exists()
 
     place.play(story)
-    assert place.events("share.") == ["share.reachable", "share.unreachable", "share.reachable"]
+    told = [kind for kind in place.events("share.") if kind != "share.incomplete"]  # a full disk
+    assert told == ["share.reachable", "share.unreachable", "share.reachable"]
+
+
+@pytest.mark.accepts("C-136", "C-137")
+def test_what_a_share_lacks_is_told_once_and_the_rest_is_used(place):
+    (place.top / "02_WORK").rmdir()
+    (place.top / "04_PUBLISH").rmdir()
+
+    async def story():
+        place.drop("pause_watcher", "task_1")
+        for _ in range(2):
+            _, error = await place.look()
+            assert error is None
+        assert place.held
+
+    place.play(story)
+    (row,) = place.rows("SELECT * FROM events_t WHERE type = 'share.incomplete'")
+    assert "02_WORK" in str(row)
+    assert "04_PUBLISH" in str(row)
+    assert "03_REFERENCE" not in str(row)
 
 
 @pytest.mark.accepts("C-067", "C-070", "C-T26")

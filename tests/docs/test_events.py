@@ -29,12 +29,22 @@ LOG_ONLY = {
     "supervisor.notify_unavailable",
     "worker.missed",
     "flag.done",
-    "share.failed",
-    "deploy.unreadable",
 }
 """A line of the log, not an event: nobody could listen yet, or a single miss that changes nothing."""
 FILES = {"supervisor.log", "deploy.json"}
 """Names of files that look like one."""
+
+
+def only_logged(tree: ast.Module) -> set[int]:
+    """Find the texts that are handed to a log, as in `log.write("INFO", "flag.done", …)`."""
+    return {
+        id(node.args[1])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "write"
+        and len(node.args) > 1
+    }
 
 
 def emitted() -> set[str]:
@@ -42,10 +52,12 @@ def emitted() -> set[str]:
     found: set[str] = set()
     for name, tree in modules():
         if name.partition("/")[0] in EMITTING:
+            logged = only_logged(tree)
             found |= {
                 node.value
                 for node in ast.walk(tree)
                 if isinstance(node, ast.Constant)
+                and id(node) not in logged
                 and isinstance(node.value, str)
                 and _TYPE.fullmatch(node.value)
             }

@@ -34,7 +34,9 @@ def surveyed(root):
 
 @pytest.mark.accepts("C-136", "C-137")
 def test_a_whole_share_is_valid(tmp_path):
-    assert surveyed(lay_out(tmp_path)) == (True, ())
+    judged = surveyed(lay_out(tmp_path))
+    assert judged.valid
+    assert {issue.what for issue in judged.issues} <= {"space"}  # this disk may be full
 
 
 @pytest.mark.accepts("C-136", "C-137")
@@ -45,8 +47,9 @@ def test_each_missing_folder_yields_its_own_issue(tmp_path):
     judged = surveyed(tmp_path)
     assert not judged.valid
     wrong = ["inbox", "outbox", "logs", "path 02_WORK", "path 04_PUBLISH", "path 05_LOGS"]
-    assert [issue.what for issue in judged.issues] == wrong
-    for issue in judged.issues:
+    issues = [issue for issue in judged.issues if issue.grave]
+    assert [issue.what for issue in issues] == wrong
+    for issue in issues:
         assert "No such file or directory" in issue.text
         assert str(tmp_path) in issue.remedy
 
