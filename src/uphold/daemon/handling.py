@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from uphold.core.orders import Wish
     from uphold.core.specs import DeploySpec
+    from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.inbox.flags import Rejected
 
@@ -100,20 +101,19 @@ class Handling:
         results = await job.done
         if isinstance(wish, orders.PauseWorkers | orders.ResumeWorkers):
             await self._mirrored()
-        details: dict[str, Any] = dict(job.details)
-        if not isinstance(wish, orders.Errand):
-            details["state"] = results[0].state if results else None
-        return Answer(
-            success=job.row.state == "succeeded",
-            error=job.row.error,
-            details=details,
-            job_id=job.row.id,
-        )
+        if isinstance(wish, orders.Errand):
+            return _answer_of(job)
+        return _answer_of(job, state=results[0].state if results else None)
 
     async def known(self, task_id: str) -> Answer | None:
         """Find what a task came to that was taken before: no task has two effects."""
         found = await asyncio.to_thread(self._found, task_id)
         if found is not None and found["state"] == "running":
+            job = self._supervisor.desk.job(str(found["job_id"]))
+            if job is not None:
+                # An earlier supervisor began it, and this one is ending it.
+                await job.done
+                return _answer_of(job)
             await self._supervisor.sync()  # what it came to may be on its way to the disk
             found = await asyncio.to_thread(self._found, task_id)
         if found is None:
@@ -200,6 +200,15 @@ class Handling:
 
         with JournalReader(self._journal) as journal:
             return {str(row["task_id"]) for row in journal.jobs(states=("queued",), limit=10_000)}
+
+
+def _answer_of(job: Job, **more: object) -> Answer:
+    return Answer(
+        success=job.row.state == "succeeded",
+        error=job.row.error,
+        details={**job.details, **more},
+        job_id=job.row.id,
+    )
 
 
 def _error_of(job: Mapping[str, Any]) -> str | None:
