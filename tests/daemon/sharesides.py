@@ -18,6 +18,7 @@ from uphold.journal.writing import open_journal
 from uphold.testing.drivers import FakeDriver
 from uphold.wire.redaction import Redactor
 
+SECRET = "canary-71b2-do-not-show"
 FOLDERS = (
     *("00_STATE", "01_RAW", "02_WORK", "03_REFERENCE", "04_PUBLISH", "05_LOGS"),
     *("Worker_Inbox", "Worker_Outbox"),
@@ -91,7 +92,7 @@ class Place:
                 environ={},
                 clock=self.clock,
                 log=self.log,
-                redactor=lambda: Redactor(()),
+                redactor=lambda: Redactor((SECRET,)),
                 supervisor_id="id-1",
                 children=set(),
             )

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from daemon.sharesides import INBOX, WORKER, Place
+from daemon.sharesides import INBOX, SECRET, WORKER, Place
 from uphold.core import orders
 from uphold.testing.waiting import eventually
 
@@ -200,6 +200,22 @@ def test_a_restart_that_fails_is_told_of(place):
     place.play(story)
     (receipt,) = place.receipts()
     assert "its disk is gone" in receipt["error"]
+
+
+@pytest.mark.accepts("T24")
+def test_no_receipt_and_no_heartbeat_on_the_share_tells_a_secret(place):
+    async def story():
+        place.driver.fail_start("OrionMX", f"denied for {SECRET}", hopeless=True)
+        place.drop("restart_watcher", "task_1")
+        await place.look()
+        place.drop("restart_watcher", "task_1", name="supervisor_again.flag")
+        await place.look()
+
+    place.play(story)
+    assert all("denied for" in receipt["error"] for receipt in place.receipts())
+    assert "denied for" in place.beat.read_text()
+    told = [path for path in place.top.rglob("*") if path.is_file()]
+    assert not [path for path in told if SECRET in path.read_text()]
 
 
 @pytest.mark.accepts("C-023", "C-047", "C-125", "C-127", "C-T32")
