@@ -49,7 +49,7 @@ class Heart:
             error = await self._beat(every)
             if error is not None:
                 message = f"could not write its heartbeat: {error}"
-                self._life.say("ERROR", "supervisor.heartbeat_failed", message)
+                self._life.say("WARNING", "supervisor.heartbeat_failed", message)
             await self._clock.sleep(every if error is None else min(every, _AFTER_A_FAILURE))
 
     async def beat(self) -> None:
