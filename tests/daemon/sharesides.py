@@ -64,6 +64,8 @@ class Place:
         self.clock = MachineClock()
         self.log = Lines()
         self.driver = FakeDriver(self.clock)
+        self.children = set()
+        """The helpers of the share."""
 
     def play(self, story):
         """Let a supervisor live for as long as a story takes."""
@@ -94,7 +96,7 @@ class Place:
                 log=self.log,
                 redactor=lambda: Redactor((SECRET,)),
                 supervisor_id="id-1",
-                children=set(),
+                children=self.children,
             )
         )
         self.driver = self.driver.successor()

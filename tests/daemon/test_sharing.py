@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 
 import pytest
 
@@ -318,10 +320,19 @@ def test_a_label_that_is_none_is_refused_before_anything_happens(place, label):
     assert len(list((place.inbox / "rejected").iterdir())) == 2
 
 
-def test_orders_are_taken_while_a_look_is_under_way(place):
+@pytest.mark.accepts("P17")
+def test_a_share_that_hangs_delays_no_order(place):
     async def story():
-        look = asyncio.create_task(place.look())
-        await place.order(PAUSE)
+        await place.look()
+        (helper,) = place.children
+        os.kill(helper, signal.SIGSTOP)  # as one that waits for a server that does not answer
+        try:
+            look = asyncio.create_task(place.look())
+            await place.order(PAUSE)
+            assert place.state == "stopped"
+            assert not look.done()
+        finally:
+            os.kill(helper, signal.SIGCONT)
         await look
         await place.look()
         assert place.marker.exists()
