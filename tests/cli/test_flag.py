@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -58,6 +59,22 @@ def test_a_running_supervisor_has_it_on_record_first(uphold, share, supervisor):
     assert (asked["task_id"], asked["worker_id"]) == (told["task_id"], "api")
     (path,) = lying(share)
     assert json.loads(path.read_text())["params"] == {"commits_back": 3}
+
+
+@pytest.mark.accepts("E-26", "E-27")
+def test_it_is_on_record_before_the_file_is_there(uphold, share, supervisor):
+    heard = []
+
+    def announce(params):
+        heard.append((params["task_id"], params["label"], lying(share)))
+        return {"job_id": "job_1", "task_id": params["task_id"]}
+
+    supervisor.answers["announce"] = announce
+    told = uphold("flag", "create", "pause_watcher", "--json").json
+    assert re.fullmatch(r"task_\d{8}_\d{6}_[a-z0-9]{4}", told["task_id"])
+    assert told["label"], "a blank label is filled from the handler"
+    assert heard == [(told["task_id"], told["label"], [])]
+    assert [str(path) for path in lying(share)] == [told["file"]]
 
 
 def test_a_sender_signs(uphold, share, tmp_path):

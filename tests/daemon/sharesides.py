@@ -18,6 +18,7 @@ from uphold.journal.writing import open_journal
 from uphold.testing.drivers import FakeDriver
 from uphold.wire.redaction import Redactor
 
+SECRET = "canary-71b2-do-not-show"
 FOLDERS = (
     *("00_STATE", "01_RAW", "02_WORK", "03_REFERENCE", "04_PUBLISH", "05_LOGS"),
     *("Worker_Inbox", "Worker_Outbox"),
@@ -63,6 +64,8 @@ class Place:
         self.clock = MachineClock()
         self.log = Lines()
         self.driver = FakeDriver(self.clock)
+        self.children = set()
+        """The helpers of the share."""
 
     def play(self, story):
         """Let a supervisor live for as long as a story takes."""
@@ -91,9 +94,9 @@ class Place:
                 environ={},
                 clock=self.clock,
                 log=self.log,
-                redactor=lambda: Redactor(()),
+                redactor=lambda: Redactor((SECRET,)),
                 supervisor_id="id-1",
-                children=set(),
+                children=self.children,
             )
         )
         self.driver = self.driver.successor()

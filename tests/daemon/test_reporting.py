@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -48,6 +49,7 @@ def test_a_report_has_every_section_and_lies_on_the_share(place):
     assert path.name.startswith("diagnostics_OrionMX_")
     report = report_of(job)
     assert set(report["sections"]) == SECTIONS
+    assert report["hostname"] == os.uname().nodename
     told = sections(report)
     assert told["process"]["running"] is True
     assert (told["heartbeat"]["fresh"], told["heartbeat"]["healthy"]) == (True, True)

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 
 import pytest
 
-from daemon.sharesides import INBOX, WORKER, Place
+from daemon.sharesides import INBOX, SECRET, WORKER, Place
 from uphold.core import orders
 from uphold.testing.waiting import eventually
 
@@ -222,6 +224,22 @@ def test_a_restart_that_fails_is_told_of(place):
     assert "its disk is gone" in receipt["error"]
 
 
+@pytest.mark.accepts("T24")
+def test_no_receipt_and_no_heartbeat_on_the_share_tells_a_secret(place):
+    async def story():
+        place.driver.fail_start("OrionMX", f"denied for {SECRET}", hopeless=True)
+        place.drop("restart_watcher", "task_1")
+        await place.look()
+        place.drop("restart_watcher", "task_1", name="supervisor_again.flag")
+        await place.look()
+
+    place.play(story)
+    assert all("denied for" in receipt["error"] for receipt in place.receipts())
+    assert "denied for" in place.beat.read_text()
+    told = [path for path in place.top.rglob("*") if path.is_file()]
+    assert not [path for path in told if SECRET in path.read_text()]
+
+
 @pytest.mark.accepts("C-023", "C-047", "C-125", "C-127", "C-T32")
 def test_the_heartbeat_tells_what_was_done_and_is_never_half_there(place):
     async def story():
@@ -322,10 +340,19 @@ def test_a_label_that_is_none_is_refused_before_anything_happens(place, label):
     assert len(list((place.inbox / "rejected").iterdir())) == 2
 
 
-def test_orders_are_taken_while_a_look_is_under_way(place):
+@pytest.mark.accepts("P17")
+def test_a_share_that_hangs_delays_no_order(place):
     async def story():
-        look = asyncio.create_task(place.look())
-        await place.order(PAUSE)
+        await place.look()
+        (helper,) = place.children
+        os.kill(helper, signal.SIGSTOP)  # as one that waits for a server that does not answer
+        try:
+            look = asyncio.create_task(place.look())
+            await place.order(PAUSE)
+            assert place.state == "stopped"
+            assert not look.done()
+        finally:
+            os.kill(helper, signal.SIGCONT)
         await look
         await place.look()
         assert place.marker.exists()

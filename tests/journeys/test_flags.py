@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from journeys.deployments import Deployment
 from journeys.site import Site, eventually
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "archive-watcher"
@@ -299,6 +300,37 @@ def test_a_flag_that_a_killed_supervisor_had_begun_is_answered_by_the_next_one(s
     site.until("OrionMX", state="running")
     assert len(site.receipts(task)) == 1
     assert site.obeyed("pause")["success"] is True
+
+
+@pytest.fixture
+def deployment(tmp_path):
+    subprocess.run([sys.executable, EXAMPLE / "make_share.py"], cwd=tmp_path, check=True)
+    made = Deployment(tmp_path)
+    made.more = '[inbox]\nshare = "share"\npoll_every = "200ms"\n'
+    made.configure(healthy_for="1h")
+    yield made
+    made.close()
+
+
+@pytest.mark.accepts("E-28", "E-31", "P25")
+def test_an_update_that_a_killed_supervisor_had_begun_is_ended_and_answered_once(deployment):
+    site = deployment
+    site.begin()
+    site.until("web", state="running")
+    site.publish("two")
+    flag = {"task_id": "task_1", "handler": "update_code", "worker_id": "web", "label": "nightly"}
+    (site.folder / "share" / "Worker_Inbox" / "supervisor_x.flag").write_text(json.dumps(flag))
+    eventually(lambda: site.ran() == ["one", "two"], what="the new code runs")
+    site.kill_supervisor()  # while the new code is looked at
+    site.configure()
+    site.begin()
+    outbox = site.folder / "share" / "Worker_Outbox"
+    (path,) = eventually(lambda: list(outbox.glob("*.json")), what="the receipt")
+    receipt = json.loads(path.read_text())
+    assert (receipt["task_id"], receipt["label"]) == ("task_1", "nightly")
+    assert (receipt["success"], receipt["error"]) == (True, None)
+    assert site.there.head().startswith(receipt["details"]["after_commit"])
+    assert site.ran()[-1] == "two"
 
 
 @pytest.mark.accepts("C-001", "C-008", "C-010", "C-047", "C-113", "C-127", "C-128", "C-149")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from uphold.core.orders import Wish
     from uphold.core.specs import DeploySpec
+    from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.inbox.flags import Rejected
 
@@ -100,15 +101,9 @@ class Handling:
         results = await job.done
         if isinstance(wish, orders.PauseWorkers | orders.ResumeWorkers):
             await self._mirrored()
-        details: dict[str, Any] = dict(job.details)
-        if not isinstance(wish, orders.Errand):
-            details["state"] = results[0].state if results else None
-        return Answer(
-            success=job.row.state == "succeeded",
-            error=job.row.error,
-            details=details,
-            job_id=job.row.id,
-        )
+        if isinstance(wish, orders.Errand):
+            return _answer_of(job)
+        return _answer_of(job, state=results[0].state if results else None)
 
     async def known(self, task_id: str) -> Answer | None:
         """Find what a task came to that was taken before: no task has two effects."""
@@ -205,6 +200,15 @@ class Handling:
 
         with JournalReader(self._journal) as journal:
             return {str(row["task_id"]) for row in journal.jobs(states=("queued",), limit=10_000)}
+
+
+def _answer_of(job: Job, **more: object) -> Answer:
+    return Answer(
+        success=job.row.state == "succeeded",
+        error=job.row.error,
+        details={**job.details, **more},
+        job_id=job.row.id,
+    )
 
 
 def _error_of(job: Mapping[str, Any]) -> str | None:

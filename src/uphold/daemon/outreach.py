@@ -175,6 +175,7 @@ class Outreach:
                 home=around.home,
                 clock=around.clock,
                 log=around.log,
+                redactor=around.redactor,
                 children=around.children,
                 only=around.only,
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -85,6 +86,7 @@ class Reports:
                 About(
                     supervisor_id=self._config.current.settings.supervisor.name,
                     worker_id=name,
+                    hostname=os.uname().nodename,
                     version=__version__,
                     task_id=order.task_id,
                     label=order.label,

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import orders
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from uphold.core.specs import InboxSpec, Settings
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
+    from uphold.inbox.flags import Flag
+    from uphold.inbox.obeying import Answer
     from uphold.ports.clocks import Clock
     from uphold.ports.logs import Log
+    from uphold.wire.redaction import Redactor
 
 _MOST_WATCHED: Final = 50
 """Workers whose pause markers are looked at, where the file does not say which."""
@@ -55,6 +59,7 @@ class ShareLife:
         home: Home,
         clock: Clock,
         log: Log,
+        redactor: Callable[[], Redactor],
         children: set[int] | None = None,
         only: tuple[str, ...] = (),
     ) -> None:
@@ -62,6 +67,7 @@ class ShareLife:
         self.spec = spec
         self._settings = settings
         self._only = only
+        self._redactor = redactor
         self._supervisor_id = supervisor_id
         self._home = home
         self._clock = clock
@@ -97,14 +103,29 @@ class ShareLife:
             supervisor_id=self._supervisor_id,
             dealings=Dealings(
                 rules=self._rules,
-                carry=handling.carry,
-                known=handling.known,
+                carry=self._carry,
+                known=self._known,
                 tell=self._tell,
                 refused=handling.refused,
             ),
             clock=self._clock,
             log=self._log,
         )
+
+    async def _carry(self, flag: Flag) -> Answer:
+        assert self.handling is not None
+        return self._shown(await self.handling.carry(flag))
+
+    async def _known(self, task_id: str) -> Answer | None:
+        assert self.handling is not None
+        answer = await self.handling.known(task_id)
+        return None if answer is None else self._shown(answer)
+
+    def _shown(self, answer: Answer) -> Answer:
+        """Take secrets out of an answer: whoever reads the share reads its receipt."""
+        redactor = self._redactor()
+        error = None if answer.error is None else redactor.text(answer.error)
+        return replace(answer, error=error, details=redactor.value(answer.details))
 
     def listing(self) -> Inbox:
         """Give a view of the inbox for reports: where the obedient one has got to stays its own."""
