@@ -68,6 +68,8 @@ def test_following_the_runtime_log_goes_on_across_a_rotation(home):
         cwd=home.parent,
         stdout=subprocess.PIPE,
         text=True,
+        # Whoever runs the tests in the background may have it ignored, and so would we.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     try:
