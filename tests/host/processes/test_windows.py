@@ -160,6 +160,7 @@ def test_without_a_shared_console_nobody_is_asked_and_that_is_said(kernel, job):
     kernel.failing["GenerateConsoleCtrlEvent"] = [6]
     assert not process.send(windows.TERM)
     assert not process.send(1), "there is no such thing as SIGHUP"
+    assert kernel.calls[-1][0] == "WaitForSingleObject", "and nothing else is sent in its stead"
     assert process.send(windows.KILL)
     assert kernel.calls[-1] == ("TerminateProcess", 42 + 0x10000, kernel32.KILLED)
 

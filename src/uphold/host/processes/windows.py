@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from uphold.host.processes.job_objects import Job
     from uphold.host.processes.spawning import Program
 
+INT: Final = 2
 TERM: Final = 15
 KILL: Final = 9
-"""Windows has no signals; these two words of the contract are translated, others are refused."""
+"""Windows has no signals; these words of the contract are translated, others are refused."""
 _ENDED_BY_BREAK: Final = 0xC000013A
 _LOOK: Final = 0x0010_1000  # SYNCHRONIZE, PROCESS_QUERY_LIMITED_INFORMATION
 _LOOK_AND_END: Final = _LOOK | 1  # PROCESS_TERMINATE
@@ -92,17 +93,19 @@ class Process:
         return Ending(code=code.value) if number is None else Ending(signal=number)
 
     def send(self, number: int) -> bool:
-        """Ask it to stop (TERM: its process group is asked) or end it (KILL); else False."""
+        """Ask it to stop (INT, TERM) or end it (KILL); False if that fails or means nothing here.
+
+        Only a process group can be asked, so only what was started as the leader of one.
+        """
         if not self.alive():
             return False
         if number == KILL:
             return bool(self._kernel.TerminateProcess(self._handle, KILLED))
-        if number != TERM:
-            return False
-        return bool(self._kernel.GenerateConsoleCtrlEvent(_CTRL_BREAK, self.identity.pid))
+        asked = number in (INT, TERM)
+        return asked and bool(self._kernel.GenerateConsoleCtrlEvent(_CTRL_BREAK, self.identity.pid))
 
     def send_group(self, number: int) -> bool:
-        """Ask its process group to stop, or end its job, also after its own end."""
+        """Ask its process group to stop while it lives, or end its job, also after its own end."""
         if number == KILL and self.job is not None:
             return self.job.kill()
         return self.send(number)
@@ -251,8 +254,8 @@ def _held(kernel: Kernel, handle: int, pid: int, nonce: str, *, child: bool) -> 
     times = [c_uint64() for _ in range(4)]
     if not kernel.GetProcessTimes(handle, *map(byref, times)):
         raise refused(f"the creation time of process {pid}", kernel.GetLastError())
-    born = times[0].value
-    identity = Identity(pid=pid, start_ticks=born, boot_id=boot_id(), inode=0, nonce=nonce)
+    ticks = times[0].value
+    identity = Identity(pid=pid, start_ticks=ticks, boot_id=boot_id(), inode=0, nonce=nonce)
     return Process(identity, handle, kernel, child=child, job=None)
 
 
