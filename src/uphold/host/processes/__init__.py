@@ -17,6 +17,18 @@ if sys.platform == "linux":
         hold_sighted,
         is_reaper,
     )
+elif sys.platform == "win32":  # unverified, and other parts still need Unix
+    from uphold.host.processes.windows import (
+        Process,
+        become_reaper,
+        can_reap,
+        close_on_exec,
+        containment,
+        find,
+        hold_child,
+        hold_sighted,
+        is_reaper,
+    )
 else:
     from uphold.host.processes.posix import (
         Process,
