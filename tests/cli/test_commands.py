@@ -69,7 +69,7 @@ def test_following_the_runtime_log_goes_on_across_a_rotation(home):
         stdout=subprocess.PIPE,
         text=True,
         # Whoever runs the tests in the background may have it ignored, and so would we.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     assert process.stdout is not None
     try:
