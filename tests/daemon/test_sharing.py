@@ -192,7 +192,7 @@ def test_a_restart_ends_the_worker_and_starts_it_again(place):
     (receipt,) = place.receipts()
     assert (receipt["success"], receipt["label"]) == (True, "night shift")
     assert receipt["details"]["held"] is False
-    rows = place.rows("SELECT action, label FROM audit_log_t WHERE action LIKE 'recycle%'")
+    rows = place.rows("SELECT action, label FROM audit_log_t WHERE action LIKE 'restart%'")
     assert [row["label"] for row in rows] == ["night shift", "night shift"]
 
 
