@@ -55,6 +55,7 @@ bench: $(BENCH)/installed $(VENV)/tested
 	@$(BENCH)/bin/python tools/bench_health.py
 	@$(BENCH)/bin/python tools/bench_journal.py
 	@$(BENCH)/bin/python tools/bench_once.py || echo "a single pass takes longer than it may (500 ms)"
+	@$(BENCH)/bin/python tools/bench_inbox.py
 	@$(BENCH)/bin/python tools/bench_runner.py || echo "the runner adds more than it may (150 ms, 12 MB)"
 	@$(BIN)/python tools/bench_store.py || echo "copying to a database is slower than 5,000 rows/s"
 

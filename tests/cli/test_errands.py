@@ -38,16 +38,17 @@ def test_an_update_that_went_back_fails_and_says_where_it_stands(uphold, supervi
     supervisor.answers["submit"] = ended(why, before_commit="4be1", after_commit="4be1")
     result = uphold("update")
     assert result.code == 1
-    assert why in result.err
+    assert result.err == f"uphold: {why} [UPH_FAILED]\n"
     assert result.out == "still at 4be1\n"
 
 
 def test_what_was_refused_comes_with_its_remedy(uphold, supervisor):
     refused = ended("tracked files are changed.", code="UPH_DEPLOY_DIRTY", remedy="Commit them.")
     supervisor.answers["submit"] = refused
-    result = uphold("update")
-    assert (result.code, result.out) == (1, "Commit them.\n")
-    assert "tracked files are changed." in result.err
+    told = "uphold: tracked files are changed. [UPH_DEPLOY_DIRTY]\n  Commit them.\n"
+    for words in (("update",), ("rollback",), ("update", "-q")):
+        result = uphold(*words)
+        assert (result.code, result.out, result.err) == (1, "", told)
 
 
 def test_workers_that_are_held_are_said_to_be_down(uphold, supervisor):

@@ -17,9 +17,10 @@ def test_every_wish_has_the_verb_people_use_for_it(wish):
     assert re.fullmatch("[a-z]+(-[a-z]+)?", wish.VERB)
 
 
-def test_only_pause_and_resume_mean_a_worker_or_the_supervisor():
+def test_only_pause_resume_and_restart_are_said_of_two_wishes():
+    # pause and resume: of a worker or of the supervisor; restart: at once or after a rest.
     verbs = [wish.VERB for wish in get_args(Wish)]
-    assert {verb for verb in verbs if verbs.count(verb) > 1} == {"pause", "resume"}
+    assert {verb for verb in verbs if verbs.count(verb) > 1} == {"pause", "resume", "restart"}
 
 
 @pytest.mark.parametrize("wish", get_args(AboutWorkers))

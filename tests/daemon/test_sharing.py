@@ -161,6 +161,20 @@ def test_a_share_that_is_away_changes_nothing_and_is_told_of_once(place):
     assert told == ["share.reachable", "share.unreachable", "share.reachable"]
 
 
+@pytest.mark.accepts("P17")
+def test_a_share_that_is_back_has_a_heartbeat_at_once(place):
+    async def story():
+        await place.look()
+        place.beat.unlink()
+        away(place)
+        await place.look()
+        back(place)
+        await place.look()
+        assert json.loads(place.beat.read_text())["success"] is True
+
+    place.play(story)
+
+
 @pytest.mark.accepts("C-136", "C-137")
 def test_what_a_share_lacks_is_told_once_and_the_rest_is_used(place):
     (place.top / "02_WORK").rmdir()
@@ -192,7 +206,7 @@ def test_a_restart_ends_the_worker_and_starts_it_again(place):
     (receipt,) = place.receipts()
     assert (receipt["success"], receipt["label"]) == (True, "night shift")
     assert receipt["details"]["held"] is False
-    rows = place.rows("SELECT action, label FROM audit_log_t WHERE action LIKE 'recycle%'")
+    rows = place.rows("SELECT action, label FROM audit_log_t WHERE action LIKE 'restart%'")
     assert [row["label"] for row in rows] == ["night shift", "night shift"]
 
 

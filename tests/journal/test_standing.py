@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from uphold.journal.audit import BEGINNING, Link
+from uphold.journal.reading import JournalReader
 from uphold.journal.standing import SEQ_SKIP, gap_after, link_of, numbers_were_lost
 from uphold.journal.tables import AUDIT_COUNT, AUDIT_HEAD, BOOT, CLEAN, GAP
 from uphold.ports.journals import Batch
-from uphold.testing.contracts.journals import news, play
+from uphold.testing.contracts.journals import job, news, play
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,18 @@ def test_two_power_cuts_in_a_row_are_one_gap_and_a_kill_between_changes_nothing(
         assert gaps == [(f"2-{once}", once), (f"2-{once}", once), (f"2-{twice}", twice)]
 
     play(script)
+
+
+def test_of_an_order_that_was_under_way_nothing_is_said_that_nobody_saw(opened, written):
+    """It may stand, as a stop does, or not, as an update: which one is not told from here."""
+    running = job("running")
+    path = written(Batch(jobs=[running, replace(running, id="job-2", state="succeeded")]))
+
+    async def script():
+        await opened().close()
+
+    play(script)
+    with JournalReader(path) as journal:
+        told = {row["job_id"]: (row["state"], row["last_error"]) for row in journal.jobs()}
+    text = "interrupted: the supervisor ended first, so nobody saw how this ended"
+    assert told == {"job-1": ("failed", text), "job-2": ("succeeded", None)}

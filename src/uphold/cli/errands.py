@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from uphold.cli.orders import order_params
 from uphold.cli.places import locate
 from uphold.cli.reaching import reach
-from uphold.cli.speaking import notice, print_document, say, warn
+from uphold.cli.speaking import notice, print_document, report_error, say
 from uphold.core.texts import printable
-from uphold.errors import EXIT_DONE, EXIT_FAILED
+from uphold.errors import EXIT_DONE, EXIT_FAILED, UpholdError
 
 if TYPE_CHECKING:
     import argparse
@@ -40,9 +40,15 @@ def carry_out(
         print_document(answer)
     elif args.no_wait:
         say(args, f"accepted as {printable(str(answer['job_id']))}; see `uphold jobs`.")
-    elif answer.get("error"):
-        warn(args, printable(str(answer["error"])))
-        say(args, *map(printable, lines(answer.get("details") or {})))
     else:
-        say(args, *map(printable, lines(answer.get("details") or {})))
+        details = answer.get("details") or {}
+        if answer.get("error"):
+            report_error(_error(str(answer["error"]), details), as_json=False)
+        say(args, *map(printable, lines(details)))
     return EXIT_FAILED if answer.get("error") else EXIT_DONE
+
+
+def _error(message: str, details: Mapping[str, Any]) -> UpholdError:
+    """Give a failed errand the form of every other error: with its code and what to do next."""
+    code, remedy = details.get("code"), details.get("remedy")
+    return UpholdError(message, code=str(code) if code else None, remedy=str(remedy or ""))

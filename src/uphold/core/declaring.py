@@ -238,6 +238,7 @@ _TOUCHING: Final = (
     orders.StartWorkers
     | orders.StopWorkers
     | orders.RestartWorkers
+    | orders.RestartSlowly
     | orders.ScaleWorker
     | orders.SignalWorkers
 )

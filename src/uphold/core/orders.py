@@ -141,7 +141,7 @@ class FinishDeploy(Workers):
 class RestartSlowly(Workers):
     """They shall end, rest for a moment, and be up again, unless they are held."""
 
-    VERB: ClassVar[str] = "recycle"
+    VERB: ClassVar[str] = "restart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -303,6 +303,8 @@ class ShareLife:
             await self._engine.tell(note)
 
     async def _tell_standing(self, standing: Standing) -> None:
+        if not standing.reachable:
+            self._beaten = float("-inf")  # whoever reads it there waits for word: the next look's
         kind = "share.reachable" if standing.reachable else "share.unreachable"
         note = Note(
             type=kind,

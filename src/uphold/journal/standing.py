@@ -126,7 +126,7 @@ def _end_interrupted(connection: sqlite3.Connection, at: str) -> None:
     """Say of jobs that nobody follows any more what became of them: nobody knows."""
     connection.execute(
         "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error ="
-        " 'interrupted: the supervisor ended first; the order itself stands'"
+        " 'interrupted: the supervisor ended first, so nobody saw how this ended'"
         # One that waits for its flag to arrive is not under way: it goes on waiting.
         " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL)",
         (at, at),

@@ -36,5 +36,3 @@ def _lines(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"now at {details['final_commit']}"
     if details.get("held"):
         yield "the workers are held and were not started"
-    if details.get("remedy"):
-        yield str(details["remedy"])

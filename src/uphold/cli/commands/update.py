@@ -35,5 +35,3 @@ def _lines(details: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {line}" for line in details.get("commits") or ())
     if details.get("held"):
         yield "the workers are held and were not started"
-    if details.get("remedy"):
-        yield str(details["remedy"])
