@@ -31,7 +31,7 @@ def test_an_errand_that_failed_says_why_and_exits_1(uphold, supervisor):
     supervisor.answers["submit"] = done(error="nothing could be written")
     result = uphold("diagnose", "api")
     assert (result.code, result.out) == (1, "")
-    assert result.err == "uphold: nothing could be written\n"
+    assert result.err == "uphold: nothing could be written [UPH_FAILED]\n"
 
 
 @pytest.mark.accepts("P27")
