@@ -101,7 +101,7 @@ def quotes_in(source: str, name: str) -> Iterator[Quote]:
     """Find the ids quoted in one file: as decorator, as `pytestmark`, on a parameter."""
     for node in ast.walk(ast.parse(source, name)):
         if isinstance(node, ast.Call) and _is_mark(node.func):
-            for word in node.args:
+            for word in _words(node.args):
                 if isinstance(word, ast.Constant) and isinstance(word.value, str):
                     yield Quote(word.value, f"{name}:{node.lineno}")
 
@@ -173,6 +173,15 @@ def _wrapped(head: str, ids: Iterable[str]) -> Iterator[str]:
         line += f" {each}"
     if line != head:
         yield line
+
+
+def _words(given: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    """Give what a mark is called with; long lists are written as several in brackets."""
+    for word in given:
+        if isinstance(word, ast.Starred) and isinstance(word.value, ast.Tuple | ast.List):
+            yield from word.value.elts
+        else:
+            yield word
 
 
 def _is_mark(function: ast.expr) -> bool:

@@ -333,7 +333,9 @@ def test_an_update_that_a_killed_supervisor_had_begun_is_ended_and_answered_once
     assert site.ran()[-1] == "two"
 
 
-@pytest.mark.accepts("C-001", "C-008", "C-010", "C-047", "C-113", "C-127", "C-128", "C-149")
+@pytest.mark.accepts(
+    "C-001", "C-008", "C-010", "C-014", "C-047", "C-113", "C-127", "C-128", "C-149"
+)
 def test_a_single_pass_obeys_flags_and_hands_too(site):
     site.ok("once")
     site.until("OrionMX", state="running")

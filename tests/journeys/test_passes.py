@@ -50,7 +50,9 @@ def found(site, name):
     return answer.code, {each["name"]: each for each in answer.json["workers"]}[name]
 
 
-@pytest.mark.accepts("C-002", "C-006", "C-017", "C-018", "C-019", "C-140", "C-T01", "C-T04")
+@pytest.mark.accepts(
+    "C-002", "C-014", "C-006", "C-017", "C-018", "C-019", "C-140", "C-T01", "C-T04"
+)
 def test_workers_outlive_a_pass_and_the_next_ones_find_them_again(site):
     site.workers(web="exec sleep 600", db="echo hello from db; exec sleep 600")
     first = site.ok("once")
