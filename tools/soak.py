@@ -1,7 +1,9 @@
 """The long proofs of tests/proofs, one after the other, in one table.
 
 Each row is a program of its own with a seed that is printed; `--write` keeps the table in
-docs/reliability.md. `--scale 0.01` is a rehearsal, `--only T01` a part.
+docs/reliability.md. `--scale 0.01` is a rehearsal, `--only T01` a part. `--parts 20` runs each
+proof in pieces with seeds of their own and keeps their sum, so that one that is cut short loses
+its last piece only; `--parts 20 --more 8` runs eight pieces more of what the page already has.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import argparse
 import datetime as dt
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -86,6 +89,8 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="multiply every count")
     parser.add_argument("--seed", type=int, help="the same cases again")
     parser.add_argument("--write", action="store_true", help="keep the lines in the page")
+    parser.add_argument("--parts", type=int, default=1, help="run each proof in so many pieces")
+    parser.add_argument("--more", type=int, help="so many pieces more, added to the line")
     args = parser.parse_args()
     chosen = [r for r in TABLE if not args.only or {r.test, r.proof} & set(args.only)]
     print(
@@ -93,15 +98,16 @@ def main() -> int:
     )
     bad = 0
     for row in chosen:
-        count = max(1, round(row.count * args.scale))
-        seed = secrets.randbelow(2**31) if args.seed is None else args.seed
-        verdict = prove(row, count, seed)
-        bad += bool(verdict["violations"])
-        print(line(row, verdict), flush=True)
-        for violation in verdict["violations"][:20]:
-            print(f"      {violation}", file=sys.stderr, flush=True)
-        if args.write:
-            keep(row, verdict)
+        count = max(1, round(row.count * args.scale / args.parts))
+        for part in range(args.parts if args.more is None else args.more):
+            seed = secrets.randbelow(2**31) if args.seed is None else args.seed + part
+            verdict = prove(row, count, seed)
+            bad += bool(verdict["violations"])
+            print(line(row, verdict), flush=True)
+            for violation in verdict["violations"][:20]:  # type: ignore[index]
+                print(f"      {violation}", file=sys.stderr, flush=True)
+            if args.write:
+                keep(row, verdict, add=part > 0 or args.more is not None)
     return 1 if bad else 0
 
 
@@ -129,24 +135,24 @@ def line(row: Row, verdict: dict[str, object]) -> str:
     return f"{row.test:6}{row.what:48}{count:>10,}{found:>12}{seconds:>9.0f}  {figures}"
 
 
-def keep(row: Row, verdict: dict[str, object]) -> None:
-    """Put or replace the line of this proof in the page."""
-    figures = "; ".join(map(str, verdict["figures"]))  # type: ignore[call-overload]
-    today = dt.datetime.now(tz=dt.UTC).date()
-    cells = (
-        f"{row.test} {row.proof}",
-        row.what,
-        f"{verdict['count']:,}",
-        str(len(verdict["violations"])),  # type: ignore[arg-type]
-        f"{verdict['seconds']:.0f} s",
-        figures,
-        str(today),
-    )
-    text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
+def keep(row: Row, verdict: dict[str, object], *, add: bool) -> None:
+    """Put or replace the line of this proof in the page, or add this piece to it."""
+    before, _, rest = PAGE.read_text().partition(BEGIN)
     table, _, after = rest.partition(END)
-    lines = [each for each in table.strip().splitlines() if not each.startswith(f"| {cells[0]} |")]
-    lines.append("| " + " | ".join(cells) + " |")
+    name = f"{row.test} {row.proof}"
+    lines = table.strip().splitlines()
+    old = next((each for each in lines if each.startswith(f"| {name} |")), None)
+    figures = "; ".join(map(str, verdict["figures"]))  # type: ignore[call-overload]
+    sums = [verdict["count"], len(verdict["violations"]), round(verdict["seconds"])]  # type: ignore[arg-type,call-overload]
+    if old is not None:
+        lines.remove(old)
+        if add:
+            so_far = [int(re.sub(r"\D", "", cell)) for cell in old.split("|")[3:6]]
+            sums = [one + more for one, more in zip(so_far, sums, strict=True)]
+            figures = f"of the last piece: {figures}"
+    today = dt.datetime.now(tz=dt.UTC).date()
+    cells = (name, row.what, f"{sums[0]:,}", sums[1], f"{sums[2]} s", figures, today)
+    lines.append("| " + " | ".join(map(str, cells)) + " |")
     order = [f"| {r.test} {r.proof} |" for r in TABLE]
     head, body = lines[:2], lines[2:]
     body.sort(key=lambda each: next((i for i, o in enumerate(order) if each.startswith(o)), 999))
