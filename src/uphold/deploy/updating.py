@@ -48,6 +48,7 @@ class Updating:
             checkout.check_clean(folders)
             target = checkout.fetch()
             base = self._without_own_reverts(before, target)
+            checkout.check_size(before, target)
             self._check_ways(before, base, target)
         if packages:
             self._check_requirements(target)
