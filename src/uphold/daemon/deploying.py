@@ -23,7 +23,7 @@ from uphold.deploy.records import DeployRecord, Outcome, Step, Verb
 from uphold.deploy.updating import finished
 from uphold.deploy.working import Work, work_on
 from uphold.engine.errands import Outcome as Ending
-from uphold.errors import UpholdError
+from uphold.errors import NotPermitted, UpholdError
 
 if TYPE_CHECKING:
     from uphold.core.orders import Order
@@ -369,10 +369,12 @@ async def _aside(work: Callable[..., Value], *words: Any) -> Value:
 
 def _told(came: Outcome) -> dict[str, Any]:
     """Give what goes on record; what the programs said is in the log."""
-    return {key: value for key, value in came.details.items() if key not in _LOGGED}
+    told = {key: value for key, value in came.details.items() if key not in _LOGGED}
+    return {**told, "code": came.code} if came.code else told
 
 
 def _refused(refusal: UpholdError) -> Ending:
-    return Ending(
-        error=refusal.message, details={"code": refusal.code, "remedy": refusal.remedy or None}
-    )
+    told: dict[str, Any] = {"code": refusal.code, "remedy": refusal.remedy or None}
+    if isinstance(refusal, NotPermitted):
+        told["refused"] = True
+    return Ending(error=refusal.message, details=told)
