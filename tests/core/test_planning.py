@@ -423,6 +423,16 @@ def test_a_reset_of_a_running_slot_clears_its_counters_and_leaves_it_running():
     running(web).orders(orders.ResetWorkers(names=WEB)).expects()
 
 
+@pytest.mark.accepts("P8", "P27")
+def test_a_reset_is_not_lost_while_the_supervisor_is_paused():
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    scenario.orders(orders.PauseSupervisor()).orders(orders.ResetWorkers(names=WEB))
+    scenario.expects(pardon("web", "reset by ann")).expects()
+    scenario.at(2).exits("web", 1).expects()
+    assert scenario.status("web").failures == 1
+    scenario.orders(orders.ResumeSupervisor()).expects(start_again(web))
+
+
 @pytest.mark.accepts("B-14", "P8")
 def test_a_reset_is_honoured_once_and_what_fails_afterwards_counts_again():
     scenario = Scenario(web).expects(start(web)).cannot_start("web", hopeless=True)

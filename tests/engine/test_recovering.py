@@ -9,7 +9,7 @@ import pytest
 
 from uphold.core import orders
 from uphold.core.specs import WorkerSpec
-from uphold.core.statuses import Admin, State
+from uphold.core.statuses import Admin, SlotStatus, State
 from uphold.engine.supervisor import Supervisor
 from uphold.ports.drivers import Trace
 from uphold.ports.journals import Batch
@@ -238,5 +238,23 @@ def test_a_report_about_a_run_that_the_books_had_lost_is_not_taken_for_one_about
         assert stage.status("web").state is State.RUNNING
         assert stage.status("web").failures == 0
         await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+@pytest.mark.accepts("P2", "P3")
+def test_an_end_without_terms_is_seen_by_the_next_supervisor():
+    """A run whose books were lost has no terms; cut while it was being ended, it still ends."""
+
+    async def go():
+        stage = await Stage(replace(WEB, autostart=False)).start()
+        lost = SlotStatus(slot="web", state=State.STOPPING, generation=7, killed=True)
+        await stage.crash()
+        await stage.journal.append(Batch(slots=(lost,)))
+        await stage.start()
+        assert stage.status("web").state is State.STOPPED
+        ending = asyncio.ensure_future(stage.supervisor.stop())
+        await stage.clock.advance(60.0)
+        assert ending.done(), "it waits for something that is gone"
 
     asyncio.run(go())

@@ -150,9 +150,13 @@ class Reference:
         self.settle()
 
     def settle(self):
-        """Act until there is nothing more to do."""
+        """Act until there is nothing more to do; while suspended, only forgive."""
+        if self.paused:
+            for slot, each in self.slots.items():
+                self._forgive_suspended(slot, each)
+            return
         acted = ["begin"]
-        while acted and not self.paused:
+        while acted:
             # What others come after is judged by how all stood before anybody acted.
             self._stood = {slot: dict(each) for slot, each in self.slots.items()}
             acted = [slot for slot in self._everything() if self._act(slot)]
@@ -199,6 +203,14 @@ class Reference:
     def _forgive_live(self, each):
         if each["pardon"] and each["state"] in ALIVE:
             each.update(pardon=False, failures=0, restarts=0)
+
+    def _forgive_suspended(self, slot, each):
+        self._forgive_live(each)
+        name = owner(slot)
+        if each["pardon"] and slot in self.declared(name) and self.wanted(name):
+            each.update(pardon=False, failures=0, restarts=0)
+            if each["state"] in ("backoff", "failed"):
+                self._rest(each)
 
     def _act_wanted(self, slot, each, spec):
         state, terms = each["state"], each["terms"]

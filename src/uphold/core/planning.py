@@ -72,8 +72,9 @@ def plan(  # noqa: PLR0913 - both clocks, and two ways to do less
     after: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Plan:
     """Decide the next actions for these workers (all of them unless said)."""
-    if declaration.closing == "keep" or (declaration.paused and declaration.closing is None):
+    if declaration.closing == "keep":
         return Plan(at=now)
+    suspended = declaration.paused and declaration.closing is None
     situation = Situation(
         declaration=declaration,
         observed=observed,
@@ -88,6 +89,8 @@ def plan(  # noqa: PLR0913 - both clocks, and two ways to do less
         for verdict in plan_worker(name, situation):
             if verdict is None:
                 continue
+            if suspended and not isinstance(verdict, Pardon):
+                continue  # a reset is about the books alone, and must not get lost meanwhile
             if isinstance(verdict, int | float):  # whole seconds may come without a point
                 wake_at = min(wake_at, verdict)
             else:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry
+from uphold.core.names import worker_of
 from uphold.core.overrides import Override, after_absence
+from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.engine.telling import supervisor_note
 from uphold.ports.drivers import Trace
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from uphold.core.events import Event
-    from uphold.core.specs import WorkerSpec
     from uphold.ports.journals import Memory
 
 
@@ -50,20 +51,22 @@ def recover(
         declaration=_declaration(memory, companions, overrides.values()),
         observed=observed,
         overrides=overrides,
-        traces=tuple(
-            Trace(
-                slot=status.slot,
-                generation=status.generation,
-                nonce=status.nonce,
-                identity=status.identity,
-                spec=status.terms,
-            )
-            for status in slots.values()
-            if status.state in ALIVE and status.terms is not None
-        ),
+        traces=tuple(_trace(each, current) for each in slots.values() if each.state in ALIVE),
         restated=tuple(
             status for slot, status in slots.items() if status.state is not memory.slots[slot].state
         ),
+    )
+
+
+def _trace(status: SlotStatus, current: Mapping[str, WorkerSpec]) -> Trace:
+    name = worker_of(status.slot)
+    return Trace(
+        slot=status.slot,
+        generation=status.generation,
+        nonce=status.nonce,
+        identity=status.identity,
+        # A run that earlier books had lost has no terms; its end must be seen all the same.
+        spec=status.terms or current.get(name) or WorkerSpec(name=name),
     )
 
 
