@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from uphold.config.folders import Below, BelowList, FlagPattern, GitName, Senders, WorkerNames
+from uphold.config.folders import (
+    Below,
+    BelowList,
+    FlagPattern,
+    GitName,
+    HandlerNames,
+    Senders,
+    WorkerNames,
+)
 from uphold.config.kinds import (
     Account,
     Choice,
@@ -99,6 +107,7 @@ INBOX: Final = Table(
             "Folders of the share that must be there.",
         ),
         Key("senders", Senders(), {}, "Who signs flags: a key each, and what they may do."),
+        Key("handlers", HandlerNames(), [], "Handlers of installed plug-ins that are allowed."),
     ),
 )
 

@@ -259,6 +259,8 @@ class InboxSpec:
         "05_LOGS",
     )
     senders: tuple[SenderSpec, ...] = ()
+    handlers: tuple[str, ...] = ()
+    """Plug-ins that flags may ask for, besides what uphold itself knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
