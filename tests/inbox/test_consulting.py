@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
+import signal
+import subprocess
 
 import pytest
 
@@ -97,8 +101,6 @@ def test_a_check_of_a_parameter_that_raises_is_one_too(plugged):
     ],
 )
 def test_what_cannot_be_used_says_why_and_keeps_nobody_else_out(plugged, name, why):
-    import re
-
     rows, unusable = survey((name, "stop_watcher"))
     assert [row.name for row in rows] == ["stop_watcher"]
     assert re.search(why, unusable[name])
@@ -135,6 +137,27 @@ def test_one_that_hangs_is_ended_and_not_asked_again_for_a_while(plugged, monkey
         assert [row.name for row in consultants.survey.rows] == ["hangs", "talks"]
 
     asyncio.run(story())
+
+
+def test_one_that_hangs_ends_by_itself_when_whoever_asked_is_gone(interpreter):
+    question = {"handler": "hangs", "limit": 0}
+    about = {"task_id": "t", "handler": "hangs", "worker_id": "w", "label": None, "sender": None}
+    ended = subprocess.run(
+        [interpreter.python, "-I", "-m", "uphold.inbox.advising"],
+        input=json.dumps({**question, "flag": {**about, "params": {}}}).encode(),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (-signal.SIGALRM, b"")
+
+
+def test_a_mistake_of_our_own_reaches_whoever_waits():
+    async def story():
+        await Consultants(("x",), FakeClock(), lambda _: 1 / 0).wish(flag("x"), ALLOWED)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(story())
 
 
 ROW = {"name": "late_comer", "urgency": 2, "number": 44, "aliases": [], "params": []}
@@ -180,6 +203,9 @@ def test_who_is_not_named_is_not_asked():
         {**ROW, "params": None},
         {"failed": None},
         {"unusable": ["\x1b[31m"]},
+        {"wish": "RestartWorkers"},
+        {"wish": {"wish": []}},
+        {"refused": {"code": None}},
     ],
 )
 def test_no_answer_is_too_strange(answer):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -71,9 +72,12 @@ def _refused(code: str, message: str) -> dict[str, Any]:
 
 def main() -> None:
     """Answer the one question, and end before anything a plug-in began can get in the way."""
+    asked = json.load(sys.stdin.buffer)
+    # Whoever asked may be gone by then, and could not end one that hangs.
+    signal.alarm(int(asked["limit"]) + 1)
     answer = os.dup(1)
     os.dup2(2, 1)
-    rest = memoryview(encode(advise(json.load(sys.stdin.buffer))))
+    rest = memoryview(encode(advise(asked)))
     while rest:
         rest = rest[os.write(answer, rest) :]
     os._exit(0)

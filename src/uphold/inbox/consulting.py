@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -51,7 +53,7 @@ def ask(question: Mapping[str, Any]) -> Mapping[str, Any]:
     from uphold.host.commands import run  # noqa: PLC0415 - only where there are plug-ins
 
     words = [sys.executable, "-I", "-m", "uphold.inbox.advising"]
-    done = run(words, cwd="/", limit=LIMIT, input=encode(question))
+    done = run(words, cwd="/", limit=LIMIT, input=encode({**question, "limit": LIMIT}))
     if done.timed_out:
         return {"failed": f"it did not answer within {LIMIT:g} s.", _HANGS: True}
     try:
@@ -115,7 +117,7 @@ def wish_in(answer: Mapping[str, Any], flag: Flag, allowed: Collection[str]) -> 
         raise _unusable(flag.handler)
     try:
         wish = read_wish(answer["wish"])
-    except KeyError:
+    except (KeyError, AttributeError):
         fault = _words(answer.get("failed") or "it gave no answer.")
     except Malformed as problem:
         fault = f"{problem.message}."
@@ -144,9 +146,7 @@ class Consultants:
         if not waiting or now < self._next:
             return {}
         self._next = now + AGAIN
-        rows = await asyncio.gather(
-            *(asyncio.to_thread(describe, name, self._ask) for name in waiting)
-        )
+        rows = await asyncio.gather(*(_apart(describe, name, self._ask) for name in waiting))
         known = self.survey.unusable
         self._found.update(zip(waiting, rows, strict=True))
         self.survey = admit({name: self._found[name] for name in self.names})
@@ -163,7 +163,7 @@ class Consultants:
             raise _unusable(flag.handler)
         about = {key: getattr(flag, key) for key in _TOLD} | {"params": dict(flag.params)}
         question = {"handler": flag.handler, "flag": about}
-        answer = await asyncio.to_thread(self._ask, question)
+        answer = await _apart(self._ask, question)
         if answer.get(_HANGS):
             self._give_up(flag.handler, str(answer["failed"]))
         return wish_in(answer, flag, allowed)
@@ -175,6 +175,35 @@ class Consultants:
 
 
 _TOLD: Final = ("task_id", "handler", "worker_id", "label", "sender")
+
+
+async def _apart(function: Callable[..., Any], *args: object) -> Any:
+    """Call something on a thread that nobody waits for when the supervisor ends.
+
+    What it started ends by itself in time (`advising`).
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+
+    def hand_over(came_to: object, mistake: Exception | None = None) -> None:
+        if answer.done():
+            return
+        if mistake is None:
+            answer.set_result(came_to)
+        else:
+            answer.set_exception(mistake)
+
+    def work() -> None:
+        given: tuple[object, ...]
+        try:
+            given = (function(*args),)
+        except Exception as mistake:  # noqa: BLE001 - whoever waits must hear of it
+            given = (None, mistake)
+        with suppress(RuntimeError):  # the loop is closed: nobody asks any more
+            loop.call_soon_threadsafe(hand_over, *given)
+
+    Thread(target=work, name="plug-in", daemon=True).start()
+    return await answer
 
 
 def _fault(wish: Wish, allowed: Collection[str]) -> str:
