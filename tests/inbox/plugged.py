@@ -28,6 +28,11 @@ def talking(flag):
     os.write(1, b"even so")
     return PauseWorkers(names=(flag.worker_id,))
 
+def waiting(flag):
+    while not os.path.exists(flag.params["for"]):
+        time.sleep(0.05)
+    return PauseWorkers(names=(flag.worker_id,))
+
 def picky(value):
     raise RuntimeError("this check is broken")
 
@@ -36,6 +41,7 @@ leaves = made("leaves", lambda flag: exit(3))
 dies = made("dies", lambda flag: os._exit(7))
 hangs = made("hangs", lambda flag: time.sleep(3600))
 talks = made("talks", talking)
+waits = made("waits", waiting, params={"for": lambda value: ""})
 silent = made("silent", lambda flag: None)
 greedy = made("greedy", lambda flag: RestartWorkers(names=(flag.worker_id, "somebody")))
 nobody = made("nobody", lambda flag: RestartWorkers(names=()))

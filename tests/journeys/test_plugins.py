@@ -10,7 +10,7 @@ from inbox.plugged import Interpreter
 from journeys.site import eventually
 from journeys.test_flags import Orion
 
-HANDLERS = '["stop_watcher", "resize", "raises", "dies", "broken"]'
+HANDLERS = '["stop_watcher", "resize", "raises", "dies", "waits", "broken"]'
 
 
 class Plugged(Orion):
@@ -116,3 +116,24 @@ def test_a_single_pass_asks_plug_ins_too(site):
     temp.rename(site.inbox / "supervisor_stop_watcher_OrionMX.flag")
     site.run("once")
     assert site.receipt("task_9")["success"]
+
+
+@pytest.mark.slow
+@pytest.mark.accepts("P20", "P25")
+def test_a_supervisor_killed_while_a_plug_in_answers_asks_again_and_acts_once(site):
+    site.ok("start")
+    site.until("OrionMX", state="running")
+    go = site.folder / "go"
+    given = {"task_id": "task_1", "handler": "waits", "params": {"for": str(go)}}
+    temp = site.inbox / "x.tmp"
+    temp.write_text(json.dumps(given))
+    temp.rename(site.inbox / "supervisor_waits_OrionMX.flag")
+    eventually(lambda: site.events("flag.claimed"), what="the flag claimed")
+    site.kill_supervisor()
+    go.touch()
+    site.ok("start")
+    assert site.receipt("task_1")["success"]
+    assert next(row["action"] for row in site.audit() if "task_1" in json.dumps(row)) == "pause"
+    jobs = [json.loads(line) for line in site.ok("jobs", "--json").out.splitlines()]
+    assert len([each for each in jobs if each["task_id"] == "task_1"]) == 1
+    assert site.worker("OrionMX")["admin"] == "paused"

@@ -146,9 +146,9 @@ class Consultants:
         if not waiting or now < self._next:
             return {}
         self._next = now + AGAIN
-        rows = await asyncio.gather(*(_apart(describe, name, self._ask) for name in waiting))
         known = self.survey.unusable
-        self._found.update(zip(waiting, rows, strict=True))
+        for name in waiting:  # not all at once: a busy machine must not make them late
+            self._found[name] = await _apart(describe, name, self._ask)
         self.survey = admit({name: self._found[name] for name in self.names})
         return {name: why for name, why in self.survey.unusable.items() if known.get(name) != why}
 
