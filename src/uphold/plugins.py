@@ -6,13 +6,13 @@ asks one (`inbox.consulting`, decision 0018). So far there is one group, of hand
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from uphold.errors import UpholdError
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from uphold.core.orders import Refusal, Wish
@@ -22,7 +22,7 @@ HANDLERS: Final = "uphold.handlers"
 UNUSABLE: Final = "UPH_PLUGIN_UNUSABLE"
 FAILED: Final = "UPH_PLUGIN_FAILED"
 LARGEST_NUMBER: Final = 999
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_NAME: Final = pattern(r"[a-z][a-z0-9_]{0,63}")
 
 Check = Callable[[object], str]
 """Looks at the value of one parameter: an empty text if it is right, else what it must be."""

@@ -440,8 +440,26 @@ def test_a_flag_of_a_plug_in_is_announced_and_closed_as_what_it_stands_for(plugg
         with pytest.raises(UpholdError, match="the plug-in of spill failed"):
             await plugged.outreach.announce({**told, "task_id": "task_2", "handler": "spill"})
 
+        assert len(plugged.events("plugin.failed")) == 1
+
     plugged.play(story)
     (job,) = plugged.rows("SELECT * FROM jobs_t WHERE task_id IS NOT NULL")
     assert (job["job_type"], job["state"]) == ("stop", "failed")
     actions = [row["action"] for row in plugged.rows("SELECT action FROM audit_log_t")]
     assert {"stop.announced", "stop.rejected"} <= set(actions)
+
+
+@pytest.mark.accepts("E-28", "E-31")
+def test_a_plug_in_that_fails_closes_the_job_that_was_announced(plugged):
+    async def story():
+        told = {"task_id": "task_1", "handler": "drain", "worker_id": "OrionMX"}
+        await plugged.outreach.announce(told)
+        plugged.drop("spill", "task_1")
+        await plugged.look()
+        assert plugged.state == "running"
+
+    plugged.play(story)
+    (job,) = plugged.rows("SELECT * FROM jobs_t WHERE task_id IS NOT NULL")
+    assert (job["job_type"], job["state"]) == ("stop", "failed")
+    assert "the plug-in of spill failed" in job["last_error"]
+    assert SECRET not in str(job)

@@ -77,8 +77,14 @@ def test_a_share_without_plug_ins_brings_nothing_of_what_finds_them():
 
 
 SLOW_TO_LOAD = (
+    "argparse",
     "asyncio",
+    "contextlib",
     "dataclasses",
+    "datetime",
+    "fcntl",
+    "gettext",
+    "importlib",
     "importlib.metadata",
     "inspect",
     "locale",
@@ -94,7 +100,9 @@ SLOW_TO_LOAD = (
     "threading",
     "tomllib",
     "traceback",
+    "typing",
     "yaml",
+    "uphold.cli.parsers",
     "uphold.config.loading",
     "uphold.daemon",
     "uphold.engine",
@@ -103,8 +111,9 @@ SLOW_TO_LOAD = (
 STATUS = """
 import json, sys
 from uphold.cli.main import run_command
-import uphold.cli.arguments
+from uphold.cli.arguments import parse
 import uphold.cli.commands.status
+assert parse(["-c", "uphold.toml", "status", "--json"]).config == "uphold.toml"
 print(json.dumps(sorted(sys.modules)))
 """
 

@@ -13,7 +13,7 @@ from uphold.errors import EXIT_USAGE, UpholdError
 from uphold.inbox.flags import Flag
 from uphold.inbox.handlers import find_handler
 from uphold.inbox.obeying import Answer
-from uphold.wire.wishes import names_in
+from uphold.wire.wishes import WISHES, names_in, read_wish
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -79,7 +79,13 @@ class Handling:
             return Answer(success=False, error=f"a mistake of uphold: {problem!r}")
 
     async def _carry(self, flag: Flag) -> Answer:
-        wish = await self._wish(flag)
+        announced = self._announced.pop(flag.task_id, None)
+        try:
+            wish = await self._wish(flag)
+        except UpholdError as problem:
+            if announced is not None:
+                await self._close(flag.task_id, flag.file, problem.message)
+            raise
         if wish is None:
             return Answer(success=False, error=f"there is no handler '{flag.handler}' here.")
         desk = self._supervisor.desk
@@ -91,7 +97,6 @@ class Handling:
             label=flag.label,
             task_id=flag.task_id,
         )
-        announced = self._announced.pop(flag.task_id, None)
         order = order if announced is None else replace(order, id=announced)
         job = await desk.submit(order)
         if isinstance(job, Refusal):
@@ -181,34 +186,26 @@ class Handling:
             self._queued = await asyncio.to_thread(self._waiting)
         if task is None or task not in self._queued:
             return
-        found = await asyncio.to_thread(self._found, task)
-        if found is not None and found["state"] == "queued":
-            await self._forgo(rejected, task, found)
+        await self._close(task, rejected.file, rejected.reason)
         self._queued.discard(task)
 
-    async def _forgo(self, rejected: Rejected, task: str, found: Mapping[str, Any]) -> None:
-        flag = Flag(
-            file=rejected.file,
-            task_id=task,
-            handler=rejected.handler or "",
-            worker_id=str(found["target_ref"]).partition(",")[0],
-        )
-        try:
-            wish = await self._wish(flag)
-        except UpholdError:
-            wish = None  # a plug-in that cannot say any more what it would have been
-        wish = wish or orders.Diagnose(names=(flag.worker_id,))
+    async def _close(self, task: str, file: str, reason: str) -> None:
+        """Put on record that what was announced will not be, under the verb it was announced by."""
+        found = await asyncio.to_thread(self._found, task)
+        if found is None or found["state"] != "queued":
+            return
+        worker = str(found["target_ref"]).partition(",")[0]
         desk = self._supervisor.desk
         order = desk.order(
-            wish,
+            _called(str(found["job_type"]), worker),
             author="flag",
             origin="flag",
-            reason=rejected.file,
+            reason=file,
             label=None if found["label"] is None else str(found["label"]),
             task_id=task,
         )
         order = replace(order, id=str(found["job_id"]))
-        await desk.forgo(order, (flag.worker_id,), rejected.reason)
+        await desk.forgo(order, (worker,), reason)
 
     def _found(self, task_id: str) -> Mapping[str, Any] | None:
         from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox
@@ -222,6 +219,13 @@ class Handling:
 
         with JournalReader(self._journal) as journal:
             return {str(row["task_id"]) for row in journal.jobs(states=("queued",), limit=10_000)}
+
+
+def _called(verb: str, worker: str) -> Wish:
+    """Make a wish for the record, which looks at nothing but its verb."""
+    kind = next((kind for kind in WISHES if verb == kind.VERB), orders.Diagnose)
+    view = {"names": [worker], "name": worker, "replicas": 0, "signal": "TERM"}
+    return read_wish({"wish": kind.__name__, **view})
 
 
 def _answer_of(job: Job, **more: object) -> Answer:

@@ -128,18 +128,21 @@ class ShareLife:
     async def _consult(self, flag: Flag) -> Wish | None:
         """Ask the plug-in a flag is for; one that fails is an event about the worker."""
         await self._find_plugins()
+        # Whoever announces a flag may mean a worker of somebody else: that is not its fault.
+        allowed = self._rules().workers | {flag.worker_id}
         try:
-            return await self._consultants.wish(flag, self._rules().workers)
+            return await self._consultants.wish(flag, allowed)
         except UpholdError as problem:
+            # It goes into job, event, log and receipt: what strangers' code says may be anything.
+            problem.message = self._redactor().text(problem.message)
             if problem.code != plugins.FAILED:
                 raise
             payload = {"handler": flag.handler, "task_id": flag.task_id, "label": flag.label}
-            error = self._redactor().text(problem.message)
             note = Note(
                 type="plugin.failed",
                 entity_type="worker",
                 entity_id=flag.worker_id,
-                payload={**payload, "error": error},
+                payload={**payload, "error": problem.message},
                 severity="error",
             )
             await self._engine.tell(note)

@@ -13,7 +13,7 @@ from uphold.core import orders
 from uphold.errors import Malformed
 from uphold.wire.codecs import decode, encode, restore
 
-_KINDS: Final[Mapping[str, type]] = {
+_KINDS: Final[Mapping[str, Any]] = {
     kind.__name__: kind
     for kind in (
         orders.StartWorkers,
