@@ -4,11 +4,14 @@ import asyncio
 import json
 import os
 import signal
+from functools import partial
 
 import pytest
 
 from daemon.sharesides import INBOX, SECRET, WORKER, Place
 from uphold.core import orders
+from uphold.errors import UpholdError
+from uphold.inbox.consulting import Consultants
 from uphold.testing.waiting import eventually
 
 PAUSE = orders.PauseWorkers(names=("OrionMX",))
@@ -372,3 +375,91 @@ def test_a_share_that_hangs_delays_no_order(place):
         assert place.marker.exists()
 
     place.play(story)
+
+
+PLUGGED = WORKER + INBOX + 'handlers = ["drain", "spill", "gone"]\n'
+ROWS = {
+    "drain": {"name": "drain", "urgency": 0, "number": 5, "aliases": [], "params": ["how"]},
+    "spill": {"name": "spill", "urgency": 2, "number": 50, "aliases": [], "params": []},
+}
+
+
+def advice(question):
+    """Stand for the processes of three plug-ins: a good one, a bad one, and one that is missing."""
+    name, flag = question["handler"], question.get("flag")
+    if name not in ROWS:
+        return {"unusable": "it is not there."}
+    if flag is None:
+        return ROWS[name]
+    if name == "spill":
+        return {"failed": f"it raised ValueError: {SECRET}."}
+    return {"wish": {"wish": "StopWorkers", "names": [flag["worker_id"]]}}
+
+
+@pytest.fixture
+def plugged(tmp_path, monkeypatch):
+    monkeypatch.setattr("uphold.daemon.sharing.Consultants", partial(Consultants, ask=advice))
+    return Place(tmp_path, PLUGGED)
+
+
+@pytest.mark.accepts("C-040", "C-104", "C-105", "S43")
+def test_plug_ins_are_asked_in_their_turn_and_one_that_fails_is_told_without_secrets(plugged):
+    async def story():
+        plugged.drop("spill", "task_1")
+        plugged.drop("gone", "task_2")
+        plugged.drop("diagnostics", "task_3")
+        plugged.drop("drain", "task_4", params={"how": "slowly"})
+        plugged.drop("drain", "task_5", params={"why": "?"})
+        deeds, error = await plugged.look()
+        assert error is None
+        assert [(deed.task_id, deed.success) for deed in deeds[:3]] == [
+            ("task_4", True),
+            ("task_1", False),
+            ("task_3", True),
+        ]
+        assert plugged.state == "stopped"
+
+    plugged.play(story)
+    codes = {each["task_id"]: each["details"].get("code") for each in plugged.receipts()}
+    assert codes["task_1"] == "UPH_PLUGIN_FAILED"
+    assert codes["task_2"] == "UPH_PLUGIN_UNUSABLE"
+    assert codes["task_5"] == "UPH_FLAG_PARAMS"
+    told = plugged.rows("SELECT * FROM events_t WHERE type LIKE 'plugin.%' ORDER BY seq")
+    about = [(each["type"], each["entity_type"], each["entity_id"]) for each in told]
+    assert about == [("plugin.unusable", "plugin", "gone"), ("plugin.failed", "worker", "OrionMX")]
+    assert SECRET not in str(told) + str(plugged.receipts())
+
+
+@pytest.mark.accepts("E-26", "E-28", "E-30")
+def test_a_flag_of_a_plug_in_is_announced_and_closed_as_what_it_stands_for(plugged):
+    async def story():
+        told = {"task_id": "task_1", "handler": "drain", "worker_id": "OrionMX"}
+        await plugged.outreach.announce(told)
+        plugged.drop("drain", "task_1", expires_at="2020-01-01T00:00:00Z")
+        await plugged.look()
+        with pytest.raises(UpholdError, match="the plug-in of spill failed"):
+            await plugged.outreach.announce({**told, "task_id": "task_2", "handler": "spill"})
+
+        assert len(plugged.events("plugin.failed")) == 1
+
+    plugged.play(story)
+    (job,) = plugged.rows("SELECT * FROM jobs_t WHERE task_id IS NOT NULL")
+    assert (job["job_type"], job["state"]) == ("stop", "failed")
+    actions = [row["action"] for row in plugged.rows("SELECT action FROM audit_log_t")]
+    assert {"stop.announced", "stop.rejected"} <= set(actions)
+
+
+@pytest.mark.accepts("E-28", "E-31")
+def test_a_plug_in_that_fails_closes_the_job_that_was_announced(plugged):
+    async def story():
+        told = {"task_id": "task_1", "handler": "drain", "worker_id": "OrionMX"}
+        await plugged.outreach.announce(told)
+        plugged.drop("spill", "task_1")
+        await plugged.look()
+        assert plugged.state == "running"
+
+    plugged.play(story)
+    (job,) = plugged.rows("SELECT * FROM jobs_t WHERE task_id IS NOT NULL")
+    assert (job["job_type"], job["state"]) == ("stop", "failed")
+    assert "the plug-in of spill failed" in job["last_error"]
+    assert SECRET not in str(job)

@@ -16,7 +16,7 @@ from uphold.wire.envelopes import envelope
 
 EMITTING = ("core", "engine", "daemon", "drivers", "inbox")
 _TYPE = re.compile(
-    r"(?:worker|supervisor|config|order|reconciliation|journal|store|flag|share|deploy)\.[a-z_]+|gap"
+    r"(?:worker|supervisor|config|order|reconciliation|journal|store|flag|share|deploy|plugin)\.[a-z_]+|gap"
 )
 LOG_ONLY = {
     "supervisor.active",

@@ -31,6 +31,7 @@ NEEDLESS = (
     "uphold.cli",
     "uphold.testing",
     "uphold.inbox",
+    "uphold.plugins",
     "uphold.deploy",
     "uphold.diagnose",
     "uphold.recorder",
@@ -67,6 +68,12 @@ def test_the_supervisor_does_not_load(name: str, of_the_supervisor: set[str]):
 def test_hiding_ssl_is_what_keeps_it_out():
     """Should asyncio stop importing it by itself, decision 0002 can go."""
     assert "ssl" in loaded(PROGRAM.replace('sys.modules["ssl"] = None\n', ""))
+
+
+def test_a_share_without_plug_ins_brings_nothing_of_what_finds_them():
+    found = loaded(PROGRAM.replace("uphold.daemon.serving", "uphold.daemon.sharing"))
+    assert "uphold.plugins" in found
+    assert not found & {"importlib.metadata", "email", "uphold.inbox.advising"}
 
 
 SLOW_TO_LOAD = (

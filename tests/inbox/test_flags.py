@@ -19,8 +19,9 @@ from uphold.inbox.flags import (
     read_flag,
     validate_label,
 )
-from uphold.inbox.handlers import HANDLERS, Handler, Urgency
+from uphold.inbox.handlers import HANDLERS
 from uphold.inbox.signing import sign
+from uphold.plugins import Handler, Urgency
 
 NOW = 1_770_300_000.0
 RULES = Rules(workers=frozenset({"web", "OrionMX"}), fallback=("OrionMX",))
@@ -104,6 +105,14 @@ def test_another_handler_is_refused_and_the_known_ones_are_named(name):
     assert found.code == "UPH_FLAG_HANDLER_UNKNOWN"
     assert "verify_db" in found.reason
     assert (found.task_id, found.handler) == ("task_20260205_143015_ab12", None)
+
+
+@pytest.mark.parametrize("name", ["halt", None, 7, ["drain"], {}])
+def test_a_handler_whose_plug_in_cannot_be_used_says_so_and_others_are_unknown_as_ever(name):
+    rules = Rules(workers=RULES.workers, fallback=("web",), unusable={"drain": "not installed"})
+    found = read(flag(handler="drain"), rules=rules)
+    assert (found.code, "not installed" in found.reason) == ("UPH_PLUGIN_UNUSABLE", False)
+    assert code(flag(handler=name), rules=rules) == "UPH_FLAG_HANDLER_UNKNOWN"
 
 
 @pytest.mark.accepts("C-040", "C-045")
@@ -366,6 +375,25 @@ def test_a_sender_may_do_only_what_it_was_allowed_by_whatever_name():
             assert read(signed, rules=rules).handler == "pause_watcher"
         else:
             assert code(signed, rules=rules) == "UPH_FLAG_NOT_PERMITTED"
+
+
+@pytest.mark.accepts("S10", "P23")
+@pytest.mark.parametrize(
+    ("may", "allowed"), [(("empty",), True), (("pause",), False), (None, True)]
+)
+def test_the_same_holds_for_handlers_of_plug_ins(may, allowed):
+    drain = Handler("drain", Urgency.OPERATIONAL, 40, aliases=("empty",))
+    rules = Rules(
+        workers=RULES.workers,
+        senders=(SenderSpec(name="console", key=KEY.key, may=may),),
+        handlers=(*HANDLERS, drain),
+    )
+    signed = flag(handler="drain", worker_id="web", expires_at="2026-02-05T14:10:00Z")
+    signed["signature"] = sign(signed, KEY.name, KEY.key)
+    if allowed:
+        assert read(signed, rules=rules).sender == "console"
+    else:
+        assert code(signed, rules=rules) == "UPH_FLAG_NOT_PERMITTED"
 
 
 @pytest.mark.accepts("P22", "S10")

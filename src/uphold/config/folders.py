@@ -105,6 +105,21 @@ class WorkerNames:
 
 
 @dataclass(frozen=True, slots=True)
+class HandlerNames:
+    """A list of handlers that plug-ins offer."""
+
+    def read(self, value: object, place: Place) -> object:
+        if isinstance(value, list) and all(
+            isinstance(each, str) and _HANDLER.fullmatch(each) for each in value
+        ):
+            return tuple(dict.fromkeys(map(str, value)))
+        return place.must("a list of handlers such as 'drain'", value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "string", "pattern": f"^{_HANDLER.pattern}$"}}
+
+
+@dataclass(frozen=True, slots=True)
 class Accounts:
     """A list of users, by name or number."""
 

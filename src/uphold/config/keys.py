@@ -13,6 +13,7 @@ from uphold.config.folders import (
     BelowList,
     FlagPattern,
     GitName,
+    HandlerNames,
     Senders,
     WorkerNames,
 )
@@ -108,6 +109,7 @@ INBOX: Final = Table(
         ),
         Key("owners", Accounts(), [], "Whose files are obeyed besides root's and our own."),
         Key("senders", Senders(), {}, "Who signs flags: a key each, and what they may do."),
+        Key("handlers", HandlerNames(), [], "Handlers of installed plug-ins that are allowed."),
     ),
 )
 

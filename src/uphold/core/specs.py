@@ -261,6 +261,8 @@ class InboxSpec:
     owners: tuple[str, ...] = ()
     """Whose files are obeyed besides root's and the supervisor's own; empty: anybody's."""
     senders: tuple[SenderSpec, ...] = ()
+    handlers: tuple[str, ...] = ()
+    """Plug-ins that flags may ask for, besides what uphold itself knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,12 @@ from uphold.core.names import is_label
 from uphold.core.orders import Refusal
 from uphold.errors import EXIT_USAGE, UpholdError
 from uphold.inbox.flags import Flag
+from uphold.inbox.handlers import find_handler
 from uphold.inbox.obeying import Answer
+from uphold.wire.wishes import WISHES, names_in, read_wish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from uphold.core.orders import Wish
@@ -23,29 +25,24 @@ if TYPE_CHECKING:
     from uphold.engine.supervisor import Supervisor
     from uphold.inbox.flags import Rejected
 
+_CODE = (orders.UpdateCode, orders.RollBackCode)
+
 
 def wish_of(flag: Flag, deploy: DeploySpec | None) -> Wish | None:
-    """Say what a flag wishes; None if no handler of ours is called so."""
-    mine = (flag.worker_id,)
-    code = mine if deploy is None or not deploy.workers else deploy.workers
-    match flag.handler:
-        case "pause_watcher":
-            return orders.PauseWorkers(names=mine)
-        case "resume_watcher":
-            return orders.ResumeWorkers(names=mine)
-        case "restart_watcher":
-            return orders.RestartSlowly(names=mine)
-        case "update_code" | "update_code_deps":
-            return orders.UpdateCode(names=code, dependencies=flag.handler.endswith("_deps"))
-        case "rollback_code":
-            commits = flag.params.get("commits_back", 1)
-            return orders.RollBackCode(names=code, commits=int(commits))
-        case "diagnostics":
-            return orders.Diagnose(names=mine)
-        case "verify_db":
-            return orders.VerifyDatabase(names=mine)
-        case _:
-            return None
+    """Say what a flag wishes; None if no handler of uphold itself is called so."""
+    handler = find_handler(flag.handler)
+    if handler is None or handler.wish is None:
+        return None
+    wish = handler.wish(flag)
+    assert not isinstance(wish, Refusal)
+    return aimed(wish, deploy)
+
+
+def aimed(wish: Wish, deploy: DeploySpec | None) -> Wish:
+    """Have a wish about code be about all who run from it, whoever's flag it was."""
+    if deploy is not None and deploy.workers and isinstance(wish, _CODE):
+        return replace(wish, names=deploy.workers)
+    return wish
 
 
 class Handling:
@@ -57,12 +54,15 @@ class Handling:
         deploy: Callable[[], DeploySpec | None],
         journal: Path,
         mirrored: Callable[[], Any],
+        consult: Callable[[Flag], Awaitable[Wish | None]],
     ) -> None:
         self._supervisor = supervisor
         self._deploy = deploy
         self._journal = journal
         self._mirrored = mirrored
         """Brings the pause markers on the share in step with what is held."""
+        self._consult = consult
+        """Asks the plug-in that a flag is for; None if there is no such plug-in."""
         self._announced: dict[str, str] = {}
         """Jobs that wait for the flag of a task, as whoever wrote it has put on record."""
         self._queued: set[str] | None = None
@@ -79,7 +79,13 @@ class Handling:
             return Answer(success=False, error=f"a mistake of uphold: {problem!r}")
 
     async def _carry(self, flag: Flag) -> Answer:
-        wish = wish_of(flag, self._deploy())
+        announced = self._announced.pop(flag.task_id, None)
+        try:
+            wish = await self._wish(flag)
+        except UpholdError as problem:
+            if announced is not None:
+                await self._close(flag.task_id, flag.file, problem.message)
+            raise
         if wish is None:
             return Answer(success=False, error=f"there is no handler '{flag.handler}' here.")
         desk = self._supervisor.desk
@@ -91,12 +97,11 @@ class Handling:
             label=flag.label,
             task_id=flag.task_id,
         )
-        announced = self._announced.pop(flag.task_id, None)
         order = order if announced is None else replace(order, id=announced)
         job = await desk.submit(order)
         if isinstance(job, Refusal):
             if announced is not None:
-                await desk.forgo(order, wish.names, job.message)  # type: ignore[union-attr]
+                await desk.forgo(order, names_in(wish), job.message)
             return Answer(success=False, error=job.message, details={"code": job.code})
         results = await job.done
         if isinstance(wish, orders.PauseWorkers | orders.ResumeWorkers):
@@ -104,6 +109,15 @@ class Handling:
         if isinstance(wish, orders.Errand):
             return _answer_of(job)
         return _answer_of(job, state=results[0].state if results else None)
+
+    async def _wish(self, flag: Flag) -> Wish | None:
+        """Say what a flag wishes: by uphold's own table, or by a plug-in that is named."""
+        deploy = self._deploy()
+        own = wish_of(flag, deploy)
+        if own is not None:
+            return own
+        theirs = await self._consult(flag)
+        return None if theirs is None else aimed(theirs, deploy)
 
     async def known(self, task_id: str) -> Answer | None:
         """Find what a task came to that was taken before: no task has two effects."""
@@ -135,9 +149,18 @@ class Handling:
             str(params.get(key) or "") for key in ("task_id", "handler", "worker_id")
         )
         label = None if params.get("label") is None else str(params["label"])
-        flag = Flag(file="", task_id=task, handler=handler, worker_id=worker, label=label)
-        wish = wish_of(flag, self._deploy())
-        if wish is None or not (task and worker) or not (label is None or is_label(label)):
+        given = params.get("params")
+        flag = Flag(
+            file="",
+            task_id=task,
+            handler=handler,
+            worker_id=worker,
+            label=label,
+            params=given if isinstance(given, dict) else {},
+        )
+        said = task and worker and (label is None or is_label(label))
+        wish = await self._wish(flag) if said else None
+        if wish is None:
             raise UpholdError(
                 "'announce' needs task_id, handler and worker_id of a flag.",
                 code="UPH_ORDER_INVALID",
@@ -151,7 +174,7 @@ class Handling:
             label=flag.label,
             task_id=flag.task_id,
         )
-        row = await desk.announce(order, wish.names)  # type: ignore[union-attr]
+        row = await desk.announce(order, names_in(wish))
         if self._queued is not None:
             self._queued.add(task)
         return {"job_id": row.id, "task_id": row.task_id}
@@ -163,30 +186,26 @@ class Handling:
             self._queued = await asyncio.to_thread(self._waiting)
         if task is None or task not in self._queued:
             return
-        found = await asyncio.to_thread(self._found, task)
-        if found is not None and found["state"] == "queued":
-            await self._forgo(rejected, task, found)
+        await self._close(task, rejected.file, rejected.reason)
         self._queued.discard(task)
 
-    async def _forgo(self, rejected: Rejected, task: str, found: Mapping[str, Any]) -> None:
-        flag = Flag(
-            file=rejected.file,
-            task_id=task,
-            handler=rejected.handler or "",
-            worker_id=str(found["target_ref"]).partition(",")[0],
-        )
-        wish = wish_of(flag, self._deploy()) or orders.Diagnose(names=(flag.worker_id,))
+    async def _close(self, task: str, file: str, reason: str) -> None:
+        """Put on record that what was announced will not be, under the verb it was announced by."""
+        found = await asyncio.to_thread(self._found, task)
+        if found is None or found["state"] != "queued":
+            return
+        worker = str(found["target_ref"]).partition(",")[0]
         desk = self._supervisor.desk
         order = desk.order(
-            wish,
+            _called(str(found["job_type"]), worker),
             author="flag",
             origin="flag",
-            reason=rejected.file,
+            reason=file,
             label=None if found["label"] is None else str(found["label"]),
             task_id=task,
         )
         order = replace(order, id=str(found["job_id"]))
-        await desk.forgo(order, (flag.worker_id,), rejected.reason)
+        await desk.forgo(order, (worker,), reason)
 
     def _found(self, task_id: str) -> Mapping[str, Any] | None:
         from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox
@@ -200,6 +219,13 @@ class Handling:
 
         with JournalReader(self._journal) as journal:
             return {str(row["task_id"]) for row in journal.jobs(states=("queued",), limit=10_000)}
+
+
+def _called(verb: str, worker: str) -> Wish:
+    """Make a wish for the record, which looks at nothing but its verb."""
+    kind = next((kind for kind in WISHES if verb == kind.VERB), orders.Diagnose)
+    view = {"names": [worker], "name": worker, "replicas": 0, "signal": "TERM"}
+    return read_wish({"wish": kind.__name__, **view})
 
 
 def _answer_of(job: Job, **more: object) -> Answer:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold import plugins
 from uphold.core import orders
 from uphold.core.events import Note
 from uphold.core.names import is_companion
@@ -19,7 +20,9 @@ from uphold.core.orders import Refusal
 from uphold.daemon.handling import Handling
 from uphold.errors import HostFailure, UpholdError
 from uphold.host.files import write_atomically
+from uphold.inbox.consulting import Consultants
 from uphold.inbox.flags import Rules
+from uphold.inbox.handlers import HANDLERS
 from uphold.inbox.obeying import Dealings, Deed, Obedience
 from uphold.inbox.reaching import Reach, Standing
 from uphold.inbox.receipts import heartbeat_content, heartbeat_name, pause_marker_name
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from uphold.core.orders import Wish
     from uphold.core.specs import InboxSpec, Settings
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
@@ -82,6 +86,7 @@ class ShareLife:
         )
         self.share = Share(spec, self._reach)
         self.inbox = Inbox(self._reach)
+        self._consultants = Consultants(spec.handlers, clock)
         self._lines: deque[bytes] = deque(maxlen=_MOST_LINES)
         self._mirrored: dict[str, bool] | None = None
         """Which markers stood when holds and markers were last in step; None: not read yet."""
@@ -94,7 +99,11 @@ class ShareLife:
         """Learn whom the orders are for."""
         self._supervisor = supervisor
         self.handling = handling = Handling(
-            supervisor, lambda: self._settings().deploy, self._home.journal, self.mirror_holds
+            supervisor,
+            lambda: self._settings().deploy,
+            self._home.journal,
+            self.mirror_holds,
+            self._consult,
         )
         self._obedience = Obedience(
             inbox=self.inbox,
@@ -115,6 +124,43 @@ class ShareLife:
     async def _carry(self, flag: Flag) -> Answer:
         assert self.handling is not None
         return self._shown(await self.handling.carry(flag))
+
+    async def _consult(self, flag: Flag) -> Wish | None:
+        """Ask the plug-in a flag is for; one that fails is an event about the worker."""
+        await self._find_plugins()
+        # Whoever announces a flag may mean a worker of somebody else: that is not its fault.
+        allowed = self._rules().workers | {flag.worker_id}
+        try:
+            return await self._consultants.wish(flag, allowed)
+        except UpholdError as problem:
+            # It goes into job, event, log and receipt: what strangers' code says may be anything.
+            problem.message = self._redactor().text(problem.message)
+            if problem.code != plugins.FAILED:
+                raise
+            payload = {"handler": flag.handler, "task_id": flag.task_id, "label": flag.label}
+            note = Note(
+                type="plugin.failed",
+                entity_type="worker",
+                entity_id=flag.worker_id,
+                payload={**payload, "error": problem.message},
+                severity="error",
+            )
+            await self._engine.tell(note)
+            raise
+
+    async def _find_plugins(self) -> None:
+        """Find the plug-ins the file names; those that cannot be used are told, once."""
+        for name, why in (await self._consultants.look()).items():
+            error = self._redactor().text(why)
+            self._log.write("ERROR", "plugin.unusable", f"the handler {name}: {error}")
+            note = Note(
+                type="plugin.unusable",
+                entity_type="plugin",
+                entity_id=name,
+                payload={"group": plugins.HANDLERS, "error": error},
+                severity="error",
+            )
+            await self._engine.tell(note)
 
     async def _known(self, task_id: str) -> Answer | None:
         assert self.handling is not None
@@ -143,6 +189,7 @@ class ShareLife:
         deeds: list[Deed] = []
         error: str | None = None
         try:
+            await self._find_plugins()
             await self.mirror_holds()
             deeds = await self._obedience.look(ending)
         except UpholdError as problem:  # the share, or the journal: what is claimed stays claimed
@@ -255,11 +302,14 @@ class ShareLife:
         deploy = settings.deploy
         names = self._only or tuple(spec.name for spec in settings.workers)
         fallback = deploy.workers if deploy is not None and deploy.workers else names
+        survey = self._consultants.survey
         return Rules(
             workers=frozenset(names),
             fallback=self._only or fallback,
             require_signature=self.spec.require_signature,
             senders=self.spec.senders,
+            handlers=(*HANDLERS, *survey.rows),
+            unusable=survey.unusable,
         )
 
     def _watched(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Pure. A flag is taken whole or refused with a sentence; one for somebody else's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +14,9 @@ from uphold.core.names import is_label, is_worker_name
 from uphold.core.texts import printable
 from uphold.core.times import parse_utc
 from uphold.inbox.decoding import Unacceptable, Unfinished, decode_strictly
-from uphold.inbox.handlers import HANDLERS, Handler, find_handler, split_action
+from uphold.inbox.handlers import HANDLERS, find_handler, split_action
 from uphold.inbox.signing import SIGNATURE, Doubt, sender_of
+from uphold.plugins import UNUSABLE, Handler
 
 if TYPE_CHECKING:
     from uphold.core.specs import SenderSpec
@@ -61,6 +62,8 @@ class Rules:
     require_signature: bool = False
     senders: tuple[SenderSpec, ...] = ()
     handlers: tuple[Handler, ...] = HANDLERS
+    unusable: Collection[str] = ()
+    """Handlers that should be there too, and whose plug-ins cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +273,9 @@ def _flag(  # noqa: PLR0913 - what a flag is made of
 def _handler(content: Mapping[str, Any], rules: Rules) -> Handler:
     name = content.get("handler")
     row = find_handler(name, rules.handlers) if isinstance(name, str) else None
+    if isinstance(name, str) and row is None and name in rules.unusable:
+        text = f"the plug-in of {name} cannot be used here; `uphold doctor` says why."
+        raise _Refusal(UNUSABLE, text)
     if row is None:
         known = ", ".join(each.name for each in rules.handlers)
         text = f"no handler is called {_shown(name)}; there are {known}."

@@ -1,42 +1,21 @@
-"""The closed table of what a flag can ask for: names, order of work, and parameters.
+"""The table of what a flag can ask for: names, order of work, parameters, and the wish of each.
 
-A row says nothing of what is done; that is the business of whoever takes the flag.
+These are uphold's own, registered as plug-ins are (`uphold.plugins`). No flag can do what is not
+in the table, and nothing is added to it that the configuration does not name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import IntEnum
+from collections.abc import Callable
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
+
+from uphold.core import orders
+from uphold.core.orders import Wish
+from uphold.plugins import FlagContent, Handler, Urgency
 
 FEWEST_COMMITS: Final = 1
 MOST_COMMITS: Final = 10
-
-Check = Callable[[object], str]
-"""Looks at the value of one parameter: an empty text if it is right, else what it must be."""
-
-
-class Urgency(IntEnum):
-    """The classes of handlers, in the order in which they are worked through."""
-
-    EMERGENCY = 0
-    """Kept free: whatever is one day put here comes before everything else."""
-    CODE = 1
-    OPERATIONAL = 2
-    DIAGNOSTICS = 3
-
-
-class Handler(NamedTuple):
-    """One thing that a flag can ask for."""
-
-    name: str
-    urgency: Urgency
-    number: int
-    """Its place among all others; smaller comes first."""
-    aliases: tuple[str, ...] = ()
-    params: Mapping[str, Check] = MappingProxyType({})
-    """What it takes, all of it optional; anything else is refused."""
 
 
 def _commits(value: object) -> str:
@@ -46,15 +25,67 @@ def _commits(value: object) -> str:
     return f"a whole number from {FEWEST_COMMITS} to {MOST_COMMITS}"
 
 
+def _about_its_worker(kind: Callable[..., Wish], **more: object) -> Callable[[FlagContent], Wish]:
+    return lambda flag: kind(names=(flag.worker_id,), **more)
+
+
+def _roll_back(flag: FlagContent) -> Wish:
+    commits = int(flag.params.get("commits_back", 1))
+    return orders.RollBackCode(names=(flag.worker_id,), commits=commits)
+
+
+UPDATE_CODE: Final = Handler(
+    "update_code", Urgency.CODE, 10, wish=_about_its_worker(orders.UpdateCode)
+)
+UPDATE_CODE_DEPS: Final = Handler(
+    "update_code_deps",
+    Urgency.CODE,
+    11,
+    wish=_about_its_worker(orders.UpdateCode, dependencies=True),
+)
+ROLLBACK_CODE: Final = Handler(
+    "rollback_code",
+    Urgency.CODE,
+    12,
+    params=MappingProxyType({"commits_back": _commits}),
+    wish=_roll_back,
+)
+PAUSE_WATCHER: Final = Handler(
+    "pause_watcher",
+    Urgency.OPERATIONAL,
+    20,
+    aliases=("pause",),
+    wish=_about_its_worker(orders.PauseWorkers),
+)
+RESUME_WATCHER: Final = Handler(
+    "resume_watcher",
+    Urgency.OPERATIONAL,
+    21,
+    aliases=("resume",),
+    wish=_about_its_worker(orders.ResumeWorkers),
+)
+RESTART_WATCHER: Final = Handler(
+    "restart_watcher",
+    Urgency.OPERATIONAL,
+    22,
+    aliases=("restart",),
+    wish=_about_its_worker(orders.RestartSlowly),
+)
+DIAGNOSTICS: Final = Handler(
+    "diagnostics", Urgency.DIAGNOSTICS, 30, wish=_about_its_worker(orders.Diagnose)
+)
+VERIFY_DB: Final = Handler(
+    "verify_db", Urgency.DIAGNOSTICS, 31, wish=_about_its_worker(orders.VerifyDatabase)
+)
 HANDLERS: Final = (
-    Handler("update_code", Urgency.CODE, 10),
-    Handler("update_code_deps", Urgency.CODE, 11),
-    Handler("rollback_code", Urgency.CODE, 12, params=MappingProxyType({"commits_back": _commits})),
-    Handler("pause_watcher", Urgency.OPERATIONAL, 20, aliases=("pause",)),
-    Handler("resume_watcher", Urgency.OPERATIONAL, 21, aliases=("resume",)),
-    Handler("restart_watcher", Urgency.OPERATIONAL, 22, aliases=("restart",)),
-    Handler("diagnostics", Urgency.DIAGNOSTICS, 30),
-    Handler("verify_db", Urgency.DIAGNOSTICS, 31),
+    UPDATE_CODE,
+    UPDATE_CODE_DEPS,
+    ROLLBACK_CODE,
+    PAUSE_WATCHER,
+    RESUME_WATCHER,
+    RESTART_WATCHER,
+    DIAGNOSTICS,
+    VERIFY_DB,
 )
 """What uphold itself knows; handlers of others are rows added to these."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 from uphold.cli.checkups.findings import Finding, fail, ok, warn
@@ -34,6 +35,7 @@ def share_of(settings: Settings) -> Iterator[Finding]:
             free = found["space"]["percent_free"]
             yield ok("share", f"{spec.share}: all folders are there, {free:g} % are free.")
     yield from _signatures(spec)
+    yield from _plugins(spec)
 
 
 async def _survey(spec: InboxSpec) -> dict[str, Any]:
@@ -60,3 +62,16 @@ def _signatures(spec: InboxSpec) -> Iterator[Finding]:
             "unsigned ones are obeyed: whoever can write to the share can give orders.",
             "If that is too many, name senders with keys, and set inbox.require_signature = true.",
         )
+
+
+def _plugins(spec: InboxSpec) -> Iterator[Finding]:
+    if not spec.handlers:
+        return
+    from uphold.inbox.consulting import survey
+
+    rows, unusable = survey(spec.handlers)
+    for row in rows:
+        yield ok(f"handler {row.name}", f"{row.urgency.name.lower()} {row.number}, of a plug-in.")
+    for name, why in unusable.items():
+        remedy = f"Install its package for {sys.executable}, or take it out of inbox.handlers."
+        yield fail(f"handler {name}", why, remedy)

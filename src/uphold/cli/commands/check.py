@@ -13,6 +13,9 @@ from uphold.errors import EXIT_CONFIG, EXIT_DONE
 if TYPE_CHECKING:
     import argparse
 
+    from uphold.core.specs import Settings
+    from uphold.errors import Problem
+
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what may follow the verb."""
@@ -37,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
         from uphold.config.advice import warnings
 
         advice = warnings(reading.settings, environ=os.environ)
+        advice += _unusable_plugins(path, reading.settings)
     if args.json:
         print_document(_document(path, reading, advice))
         return EXIT_DONE if reading.settings is not None else EXIT_CONFIG
@@ -48,6 +52,17 @@ def run(args: argparse.Namespace) -> int:
     absent = f"; left out by 'when': {', '.join(settings.left_out)}" if settings.left_out else ""
     say(args, f"{printable(path)} is fine: {workers}{absent}.")
     return EXIT_DONE
+
+
+def _unusable_plugins(path: str, settings: Settings) -> list[Problem]:
+    """List the handlers that the file names and that cannot be used on this machine."""
+    if settings.inbox is None or not settings.inbox.handlers:
+        return []
+    from uphold.errors import Problem
+    from uphold.inbox.consulting import survey
+
+    unusable = survey(settings.inbox.handlers).unusable
+    return [Problem(path, f"inbox.handlers: {why}") for why in unusable.values()]
 
 
 def _document(path: str, reading: Any, advice: list[Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from uphold.core.specs import InboxSpec, SenderSpec, Settings
+    from uphold.inbox.flags import Rules
     from uphold.inbox.shares import Inbox, Share
 
 
@@ -28,9 +29,16 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="HANDLER",
         help="pause_watcher, resume_watcher, restart_watcher, update_code, update_code_deps, "
-        "rollback_code, diagnostics or verify_db",
+        "rollback_code, diagnostics, verify_db, or one of [inbox] handlers",
     )
     parser.add_argument("--worker-id", metavar="NAME", help="for whom; the only worker unless told")
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="for handlers of plug-ins: a parameter, as JSON or as text",
+    )
     parser.add_argument("--commits-back", type=int, metavar="N", help="for rollback_code: 1 to 10")
     parser.add_argument(
         "--label", type=label, metavar="TEXT", help="a short note, found everywhere"
@@ -65,15 +73,16 @@ def _create(args: argparse.Namespace, place: Place, settings: Settings, inbox: I
     from uphold.inbox.creating import draft_flag, new_task_id, send
 
     wall = now()
-    params = {} if args.commits_back is None else {"commits_back": args.commits_back}
+    worker, sender = _worker(args, settings), _sender(args, inbox)
     draft = draft_flag(
         args.handler,
-        _worker(args, settings),
+        worker,
         task_id=new_task_id(wall, any_number()),
         now=wall,
         label=args.label,
-        params=params,
-        sender=_sender(args, inbox),
+        params=_params(args),
+        sender=sender,
+        rules=_rules(args.handler, worker, inbox, sender),
     )
     job_id = _announce(place, draft.flag)
     path = _on_share(inbox, lambda share, _: send(share, draft))
@@ -94,6 +103,42 @@ def _create(args: argparse.Namespace, place: Place, settings: Settings, inbox: I
     return EXIT_DONE
 
 
+def _params(args: argparse.Namespace) -> dict[str, Any]:
+    import json
+
+    params: dict[str, Any] = {}
+    for given in args.param:
+        key, equals, text = given.partition("=")
+        if not equals:
+            raise usage_error(f"'{printable(given)}' is no KEY=VALUE.", "See `uphold flag --help`.")
+        try:
+            params[key] = json.loads(text)
+        except ValueError:
+            params[key] = text
+    if args.commits_back is not None:
+        params["commits_back"] = args.commits_back
+    return params
+
+
+def _rules(handler: str, worker: str, inbox: InboxSpec, sender: SenderSpec | None) -> Rules | None:
+    """Give the rules that hold with the plug-ins of this inbox; None where none is asked for."""
+    from uphold.inbox.handlers import HANDLERS, find_handler
+
+    if not inbox.handlers or find_handler(handler) is not None:
+        return None
+    from uphold.inbox.consulting import survey
+    from uphold.inbox.flags import Rules
+
+    # Each is a process of its own; all are asked only for another name of one, or to list them.
+    rows, unusable = survey((handler,) if handler in inbox.handlers else inbox.handlers)
+    return Rules(
+        workers=frozenset({worker}),
+        senders=() if sender is None else (sender,),
+        handlers=(*HANDLERS, *rows),
+        unusable=unusable,
+    )
+
+
 def _announce(place: Place, flag: Any) -> str | None:
     """Put a queued job and an audit row on record where a supervisor runs here; else nobody can."""
     from uphold.cli.orders import author
@@ -105,6 +150,7 @@ def _announce(place: Place, flag: Any) -> str | None:
         "handler": flag.handler,
         "worker_id": flag.worker_id,
         "label": flag.label,
+        "params": flag.params,
         "author": author(),
     }
     try:
