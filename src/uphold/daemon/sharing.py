@@ -62,8 +62,12 @@ class ShareLife:
         redactor: Callable[[], Redactor],
         children: set[int] | None = None,
         only: tuple[str, ...] = (),
+        stir: Callable[[], None] = lambda: None,
     ) -> None:
-        """`only` names the workers whose flags are obeyed; none: those of all."""
+        """`only` names the workers whose flags are obeyed; none: those of all.
+
+        `stir` is called when another look is worth while.
+        """
         self.spec = spec
         self._settings = settings
         self._only = only
@@ -78,6 +82,7 @@ class ShareLife:
             owner=_owner(supervisor_id),
             clock=clock,
             tell=self._changes.append,
+            stir=stir,
             children=children,
         )
         self.share = Share(spec, self._reach)
@@ -89,6 +94,9 @@ class ShareLife:
         self._supervisor: Supervisor | None = None
         self._obedience: Obedience | None = None
         self._beaten = float("-inf")
+        self._stir = stir
+        self._untold: str | None = None
+        """Why nobody tells us of what comes; empty: somebody does; None: not known yet."""
 
     def attend(self, supervisor: Supervisor) -> None:
         """Learn whom the orders are for."""
@@ -136,15 +144,22 @@ class ShareLife:
         self._lines.append(line)
 
     async def look(
-        self, ending: Callable[[], bool] = lambda: False
+        self, ending: Callable[[], bool] = lambda: False, *, watch: bool = False
     ) -> tuple[list[Deed], str | None]:
-        """Obey what lies there now; give what was done, and what is wrong with the share."""
+        """Obey what lies there now; give what was done, and what is wrong with the share.
+
+        `watch`: from now on it is told when another look is worth while, where that is possible.
+        """
         assert self._obedience is not None
         deeds: list[Deed] = []
         error: str | None = None
         try:
+            if watch:
+                await self._listen()  # first: what comes after the look must be told
             await self.mirror_holds()
             deeds = await self._obedience.look(ending)
+            if deeds and self._obedience.more:
+                self._stir()  # each such look leaves less
         except UpholdError as problem:  # the share, or the journal: what is claimed stays claimed
             error = problem.message
         standing = self._reach.standing
@@ -190,6 +205,15 @@ class ShareLife:
                 actions=actions,
             )
             await self.share.put("state", heartbeat_name(name), content, durable=False)
+
+    async def _listen(self) -> None:
+        """Have it told when something comes; where that is impossible, say so once."""
+        untold = await self.inbox.watch()
+        if untold != self._untold:
+            self._untold = untold
+            every = f"looked at every {self.spec.poll_every:g} s"
+            text = f"{every} only: {untold}" if untold else f"watched, and {every}"
+            self._log.write("INFO", "share.watched", f"the inbox is {text}.")
 
     async def _leave_word(self, deeds: list[Deed], error: str | None) -> str | None:
         """Leave log lines and a heartbeat, of a look that failed too; give what is wrong."""
