@@ -32,6 +32,7 @@ def test_without_a_share_nothing_is_looked_at_and_nothing_announced(tmp_path):
         with pytest.raises(UpholdError, match=r"no \[inbox\]") as refused:
             await place.outreach.announce({"task_id": "t"})
         assert refused.value.code == "UPH_INBOX_NOT_CONFIGURED"
+        assert place.outreach.shown() is None
 
     place.play(story)
     assert not place.beat.exists()
@@ -231,3 +232,38 @@ def test_what_is_half_written_waits_as_it_does_without_a_watch(tmp_path):
 
     looking(place, work)
     assert {receipt["success"] for receipt in place.receipts()} == {True}
+
+
+def test_how_the_share_stands_is_shown_as_far_as_it_is_known(tmp_path):
+    place = Place(tmp_path, SELDOM)
+    top = str(place.top)
+
+    async def story():
+        assert place.outreach.shown() == {
+            "path": top,
+            "state": "unknown",
+            "since": None,
+            "watched": None,
+            "polled_because": None,
+            "poll_seconds": 600.0,
+            "last_error": None,
+        }
+        await place.look()
+        assert place.outreach.shown()["watched"] is False, "a single look is told of nothing"
+        life = place.outreach._life
+        await life.look(watch=True)
+        shown = place.outreach.shown()
+        assert (shown["state"], shown["watched"]) == ("reachable", True)
+        assert shown["since"].endswith("Z")
+        place.inbox.rename(place.top / "elsewhere")
+        await life.look(watch=True)
+        shown = place.outreach.shown()
+        assert (shown["watched"], shown["polled_because"]) == (False, "there is no inbox")
+        place.top.rename(place.folder / "gone")
+        await life.look(watch=True)
+        shown = place.outreach.shown()
+        assert (shown["state"], shown["watched"]) == ("unreachable", None)
+        assert shown["last_error"]["code"] == "UPH_SHARE_NOT_MOUNTED"
+        (place.folder / "gone").rename(place.top)
+
+    place.play(story)

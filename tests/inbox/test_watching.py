@@ -134,7 +134,7 @@ def test_where_the_kernel_does_not_watch_it_says_why(tmp_path, lookout):
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         os.close(descriptor)
-    assert said == f"the kernel cannot watch it ({os.strerror(errno.EMFILE)})"
+    assert said == f"the kernel cannot watch it ({os.strerror(errno.EMFILE)}; see fs.inotify.*)"
     assert lookout.descriptors() == ()
     assert attend(lookout, tmp_path) == "", "as soon as it can, it does"
 

@@ -313,6 +313,10 @@ def test_flags_are_obeyed_at_once_where_the_kernel_tells_of_them(site):
     assert site.receipt(created["task_id"])["success"] is True
     site.until("OrionMX", state="running")
     assert "the inbox is watched, and looked at every 600 s." in site.shared_log()
+    share = site.status()["share"]
+    assert (share["path"], share["state"]) == (str(site.share), "reachable")
+    assert (share["watched"], share["poll_seconds"]) == (True, 600)
+    assert f"share {site.share}: reachable for " in site.run("status", "--all").out
 
 
 @pytest.fixture

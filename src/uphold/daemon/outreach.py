@@ -139,6 +139,23 @@ class Outreach:
             )
         return await life.handling.announce(params)
 
+    def shown(self) -> dict[str, Any] | None:
+        """Give how the share stands, for `status`; None where none is configured."""
+        spec: InboxSpec | None = self._around.config.current.settings.inbox
+        if spec is None:
+            return None
+        known = {} if self._life is None or self._life.spec != spec else self._life.shown()
+        return {
+            "path": self._around.redactor().text(spec.share),
+            "state": "unknown",
+            "since": None,
+            "watched": None,
+            "polled_because": None,
+            "poll_seconds": spec.poll_every,
+            "last_error": None,
+            **known,
+        }
+
     async def close(self) -> None:
         """Let go of the share."""
         life, self._life = self._life, None

@@ -16,6 +16,7 @@ from uphold.core import orders
 from uphold.core.events import Note
 from uphold.core.names import is_companion
 from uphold.core.orders import Refusal
+from uphold.core.times import utc_text
 from uphold.daemon.handling import Handling
 from uphold.errors import HostFailure, UpholdError
 from uphold.host.files import write_atomically
@@ -168,6 +169,22 @@ class ShareLife:
         while self._changes:
             await self._tell_standing(self._changes.popleft())
         return deeds, error
+
+    def shown(self) -> dict[str, Any]:
+        """Give what is known of how the share stands, as `status` shows it."""
+        standing = self._reach.standing
+        if standing is None:
+            return {}
+        since = utc_text(standing.since)
+        if not standing.reachable:
+            error = {"code": standing.code, "message": self._redactor().text(standing.why)}
+            return {"state": "unreachable", "since": since, "last_error": error}
+        return {
+            "state": "reachable",
+            "since": since,
+            "watched": self._untold == "" and self._reach.helped,
+            "polled_because": self._untold or None,
+        }
 
     async def close(self) -> None:
         """Leave the last lines, and let the helper go."""

@@ -87,6 +87,11 @@ class Reach:
         return self._standing
 
     @property
+    def helped(self) -> bool:
+        """Tell whether a helper is there, which could tell of news."""
+        return self._helper is not None and self._helper.usable
+
+    @property
     def stuck(self) -> int:
         """How many helpers hang."""
         self._forget_ended()

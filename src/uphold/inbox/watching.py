@@ -45,7 +45,8 @@ class Lookout:
             self.close()
             number = getattr(cause, "errno", None)
             # What the kernel refuses has a number; the rest is said in words.
-            return f"the kernel cannot watch it ({os.strerror(number)})" if number else str(cause)
+            text = f"the kernel cannot watch it ({os.strerror(number or 0)}; see fs.inotify.*)"
+            return text if number else str(cause)
         return ""
 
     def stirred(self) -> bool:
