@@ -176,9 +176,9 @@ def test_more_than_one_look_takes_is_worked_through_all_the_same(tmp_path):
     place = Place(tmp_path, SELDOM)
 
     async def work():
-        for number in range(450):
+        for number in range(250):
             place.drop("nonsense", f"task_{number}")
-        await eventually(lambda: place.answered() == 450, within=90)
+        await eventually(lambda: place.answered() == 250, within=90)
 
     looking(place, work)
 
