@@ -51,6 +51,7 @@ def test_a_share_that_is_as_it_should_be_passes(tmp_path):
     assert failing(told) == []
     assert not list((tmp_path / "05_LOGS").iterdir())  # what was tried was taken away again
     assert not list((tmp_path / "Worker_Inbox").iterdir())
+    assert told["inbox"].detail == "flags are seen as soon as they come."
 
 
 @pytest.mark.accepts("C-136", "C-137")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from uphold.cli.rendering import columns, key_values, memory, table
+from uphold.cli.rendering import columns, key_values, memory, share_line, table
 from uphold.cli.screens import Screen
 
 NOW = 1_767_225_660.0  # 2026-01-01T00:01:00Z
@@ -137,3 +137,40 @@ def test_columns_leave_the_last_one_as_long_as_it_is():
 )
 def test_memory_is_said_in_binary_units(size, text):
     assert memory(size) == text
+
+
+SHARE = {
+    "path": "/mnt/share",
+    "state": "reachable",
+    "since": "2026-01-01T00:00:00.000Z",
+    "watched": True,
+    "polled_because": None,
+    "poll_seconds": 0.5,
+    "last_error": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({}, ["share /mnt/share: reachable for 1m, watched"]),
+        (
+            {"watched": False, "polled_because": "there is no inbox"},
+            [
+                "share /mnt/share: reachable for 1m, looked at every 0.5 s",
+                "  not watched: there is no inbox",
+            ],
+        ),
+        (
+            {"state": "unreachable", "watched": None, "last_error": FAULT},
+            ["share /mnt/share: unreachable for 1m", "  exit code 3 [UPH_WORKER_EXITED]"],
+        ),
+        ({"state": "unknown", "watched": None, "since": None}, ["share /mnt/share: unknown"]),
+    ],
+)
+def test_a_line_says_how_the_share_stands(changes, lines):
+    assert share_line({"share": {**SHARE, **changes}}, NOW) == lines
+
+
+def test_where_there_is_no_share_nothing_is_said_of_it():
+    assert share_line({}, NOW) == []

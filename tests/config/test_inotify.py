@@ -5,7 +5,7 @@ import select
 
 import pytest
 
-from uphold.config.inotify import FolderNews, entries_of, is_untold
+from uphold.config.inotify import FolderNews, entries_of
 
 
 def hears(news):
@@ -74,8 +74,3 @@ def test_links_in_a_circle_end(tmp_path):
     os.symlink("b", tmp_path / "a")
     os.symlink("a", tmp_path / "b")
     assert len(entries_of(str(tmp_path / "a"))) <= 50
-
-
-def test_proc_is_told_of_and_missing_folders_are_no_network():
-    assert not is_untold("/proc")
-    assert not is_untold("/none/such")

@@ -134,8 +134,13 @@ class Place:
         return path
 
     def receipts(self):
-        found = sorted((self.top / "Worker_Outbox").iterdir(), key=lambda path: path.name[-24:])
+        whole = (self.top / "Worker_Outbox").glob("[!.]*")  # hidden ones are being written
+        found = sorted(whole, key=lambda path: path.name[-24:])
         return [json.loads(path.read_text()) for path in found]
+
+    def answered(self):
+        """Give how many receipts there are, without reading them."""
+        return len(list((self.top / "Worker_Outbox").glob("[!.]*")))
 
     def rows(self, query):
         with sqlite3.connect(self.home.journal) as connection:

@@ -2,13 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 
 import pytest
 
 from daemon.sharesides import INBOX, WORKER, Place
 from uphold.core import orders
+from uphold.daemon import outreach
 from uphold.errors import UpholdError
+from uphold.host.clock import MachineClock
+from uphold.inbox import reaching
 from uphold.testing.waiting import eventually
+
+SELDOM = WORKER + INBOX.replace("200ms", "10m")
 
 
 def without_a_share(folder):
@@ -25,6 +32,7 @@ def test_without_a_share_nothing_is_looked_at_and_nothing_announced(tmp_path):
         with pytest.raises(UpholdError, match=r"no \[inbox\]") as refused:
             await place.outreach.announce({"task_id": "t"})
         assert refused.value.code == "UPH_INBOX_NOT_CONFIGURED"
+        assert place.outreach.shown() is None
 
     place.play(story)
     assert not place.beat.exists()
@@ -60,11 +68,11 @@ def test_a_mistake_in_one_look_is_logged_and_the_next_look_follows(tmp_path):
         life = place.outreach._life
         looks, real = [], life.look
 
-        async def look():
+        async def look(**given):
             looks.append(1)
             if len(looks) == 1:
                 raise RuntimeError("a bug")
-            return await real()
+            return await real(**given)
 
         life.look = look
         running = asyncio.create_task(place.outreach.run())
@@ -107,3 +115,155 @@ def test_a_heartbeat_for_a_pass_says_what_it_is_told(tmp_path):
     beat = json.loads(place.beat.read_text())
     assert (beat["success"], beat["error"]) == (False, "it broke")
     assert beat["actions"] == [{"slot": "OrionMX"}]
+
+
+class Diary(MachineClock):
+    """A clock that remembers for how long anybody slept; tests add to it what else happened."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+    async def sleep(self, seconds):
+        self.kept.append(seconds)
+        await super().sleep(seconds)
+
+
+def looking(place, work):
+    """Let the supervisor look at its share, again and again, while something is done."""
+
+    async def story():
+        running = asyncio.create_task(place.outreach.run())
+        try:
+            await eventually(place.beat.exists, within=60, what="the first look")
+            await work()
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+
+    place.play(story)
+
+
+def test_what_comes_is_obeyed_without_waiting_for_the_next_poll(tmp_path):
+    place = Place(tmp_path, SELDOM)
+
+    async def work():
+        for number in range(3):
+            place.drop("pause_watcher" if number % 2 else "resume_watcher", f"task_{number}")
+            await eventually(lambda wanted=number + 1: len(place.receipts()) == wanted, within=60)
+
+    looking(place, work)
+    said = [message for _, event, message, *_ in place.log.kept if event == "share.watched"]
+    assert said == ["the inbox is watched, and looked at every 600 s."]
+
+
+@pytest.mark.accepts("P17")
+def test_a_helper_that_is_killed_is_replaced_by_one_that_watches(tmp_path, monkeypatch):
+    monkeypatch.setattr(reaching, "_YOUNG", 0.0)
+    place = Place(tmp_path, SELDOM)
+
+    async def work():
+        (first,) = place.children
+        os.kill(first, signal.SIGKILL)
+        await eventually(lambda: place.children and first not in place.children, within=60)
+        place.drop("pause_watcher", "task_1")
+        await eventually(place.receipts, within=60)
+
+    looking(place, work)
+
+
+def test_more_than_one_look_takes_is_worked_through_all_the_same(tmp_path):
+    place = Place(tmp_path, SELDOM)
+
+    async def work():
+        for number in range(250):
+            place.drop("nonsense", f"task_{number}")
+        await eventually(lambda: place.answered() == 250, within=90)
+
+    looking(place, work)
+
+
+@pytest.mark.accepts("T15")
+def test_a_flood_does_not_make_us_look_without_a_pause(tmp_path):
+    place = Place(tmp_path, SELDOM)
+    place.clock = diary = Diary()
+
+    async def work():
+        life = place.outreach._life
+        real = life.look
+
+        async def look(**given):
+            diary.kept.append("look")
+            return await real(**given)
+
+        life.look = look
+        for number in range(100):
+            place.drop("nonsense", f"task_{number}")
+            await asyncio.sleep(0.002)
+        await eventually(lambda: place.answered() == 100, within=90)
+
+    looking(place, work)
+    between, slept = [], 0.0
+    for each in diary.kept[diary.kept.index("look") + 1 :]:
+        if each == "look":
+            between.append(slept)
+            slept = 0.0
+        elif each <= outreach._LONGEST_BURST:  # the poll itself is begun, and not waited for
+            slept += each
+    assert all(slept >= outreach._BURST for slept in between)
+
+
+def test_what_is_half_written_waits_as_it_does_without_a_watch(tmp_path):
+    place = Place(tmp_path, SELDOM)
+
+    async def work():
+        path = place.drop("pause_watcher", "task_1")
+        await eventually(place.receipts, within=60)
+        flag = {"task_id": "task_2", "handler": "pause_watcher", "worker_id": "OrionMX"}
+        whole = json.dumps(flag)
+        with path.open("w") as file:
+            file.write(whole[:20])
+            file.flush()
+            place.drop("resume_watcher", "task_3")
+            await eventually(lambda: len(place.receipts()) == 2, within=60)
+            assert path.exists(), "it was seen, and left alone"
+            file.write(whole[20:])
+        await eventually(lambda: len(place.receipts()) == 3, within=60)
+
+    looking(place, work)
+    assert {receipt["success"] for receipt in place.receipts()} == {True}
+
+
+def test_how_the_share_stands_is_shown_as_far_as_it_is_known(tmp_path):
+    place = Place(tmp_path, SELDOM)
+    top = str(place.top)
+
+    async def story():
+        assert place.outreach.shown() == {
+            "path": top,
+            "state": "unknown",
+            "since": None,
+            "watched": None,
+            "polled_because": None,
+            "poll_seconds": 600.0,
+            "last_error": None,
+        }
+        await place.look()
+        assert place.outreach.shown()["watched"] is False, "a single look is told of nothing"
+        life = place.outreach._life
+        await life.look(watch=True)
+        shown = place.outreach.shown()
+        assert (shown["state"], shown["watched"]) == ("reachable", True)
+        assert shown["since"].endswith("Z")
+        place.inbox.rename(place.top / "elsewhere")
+        await life.look(watch=True)
+        shown = place.outreach.shown()
+        assert (shown["watched"], shown["polled_because"]) == (False, "there is no inbox")
+        place.top.rename(place.folder / "gone")
+        await life.look(watch=True)
+        shown = place.outreach.shown()
+        assert (shown["state"], shown["watched"]) == ("unreachable", None)
+        assert shown["last_error"]["code"] == "UPH_SHARE_NOT_MOUNTED"
+        (place.folder / "gone").rename(place.top)
+
+    place.play(story)

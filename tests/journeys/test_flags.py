@@ -302,6 +302,23 @@ def test_a_flag_that_a_killed_supervisor_had_begun_is_answered_by_the_next_one(s
     assert site.obeyed("pause")["success"] is True
 
 
+@pytest.mark.accepts("C-020", "P17")
+def test_flags_are_obeyed_at_once_where_the_kernel_tells_of_them(site):
+    """With ten minutes between two polls, nothing here could be waited for."""
+    site.edit("poll_every: 200ms", "poll_every: 10m")
+    site.ok("start")
+    site.until("OrionMX", state="running")
+    assert site.obeyed("pause")["success"] is True
+    created = site.ok("flag", "create", "resume_watcher", "--json").json
+    assert site.receipt(created["task_id"])["success"] is True
+    site.until("OrionMX", state="running")
+    assert "the inbox is watched, and looked at every 600 s." in site.shared_log()
+    share = site.status()["share"]
+    assert (share["path"], share["state"]) == (str(site.share), "reachable")
+    assert (share["watched"], share["poll_seconds"]) == (True, 600)
+    assert f"share {site.share}: reachable for " in site.run("status", "--all").out
+
+
 @pytest.fixture
 def deployment(tmp_path):
     subprocess.run([sys.executable, EXAMPLE / "make_share.py"], cwd=tmp_path, check=True)

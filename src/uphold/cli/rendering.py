@@ -90,6 +90,26 @@ def store_line(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def share_line(document: Mapping[str, Any], at: float) -> list[str]:
+    """Say in a line how the share stands, where there is one."""
+    share = document.get("share")
+    if not isinstance(share, dict):
+        return []
+    words = [f"share {share.get('path')}: {share.get('state')}"]
+    if share.get("since"):
+        words[0] += f" for {age(share['since'], at)}"
+    if share.get("watched") is not None:
+        every = f"looked at every {share.get('poll_seconds'):g} s"
+        words.append("watched" if share["watched"] else every)
+    lines = [printable(", ".join(words))]
+    if share.get("polled_because"):
+        lines.append(printable(f"  not watched: {share['polled_because']}"))
+    fault = share.get("last_error")
+    if isinstance(fault, dict):
+        lines.append(printable(f"  {fault.get('message')} [{fault.get('code')}]"))
+    return lines
+
+
 def key_values(document: Mapping[str, Any]) -> list[str]:
     """Write the fixed `key=value` lines: same keys, same order, `none` for nothing."""
     supervisor = document["supervisor"]

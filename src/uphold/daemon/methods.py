@@ -81,6 +81,7 @@ class Methods:
         redactor: Callable[[], Redactor],
         beats: Beats | None = None,
         copies: Copies | None = None,
+        share: Callable[[], dict[str, Any] | None] = lambda: None,
         more: Mapping[str, Method] | None = None,
     ) -> None:
         self._supervisor = supervisor
@@ -92,6 +93,7 @@ class Methods:
         self._redactor = redactor
         self._beats = beats
         self._copies = copies
+        self._share = share
         self._more = more or {}
         self._written = WrittenRows(clock)
 
@@ -139,7 +141,8 @@ class Methods:
             found = self._written.keep(asked, listed)
         document = {"schema": 1, "supervisor": redactor.value(self._about()), "workers": found}
         store = None if self._copies is None else self._copies.shown()
-        return document if store is None else {**document, "store": store}
+        beside = {"store": store, "share": self._share()}
+        return document | {key: shown for key, shown in beside.items() if shown is not None}
 
     def _rows(
         self, snapshot: Snapshot, names: tuple[str, ...], *, companions: bool

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 _CODE = (orders.UpdateCode, orders.RollBackCode, orders.FinishDeploy, orders.RestartSlowly)
 _REPORTS = (orders.Diagnose, orders.VerifyDatabase)
 
+_BURST = 0.05
+_LONGEST_BURST = 1.0
+"""Seconds between news and the look that follows, at least and at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
@@ -60,7 +64,8 @@ class Outreach:
         self._deploys: Deploys | None = None
         self._reports: Reports | None = None
         self._life: ShareLife | None = None
-        self._changed = asyncio.Event()
+        self._stirred = asyncio.Event()
+        """There is reason to look now: another configuration, or something in the inbox."""
         self._loop = asyncio.get_running_loop()
         around.config.subscribe(self._configured)
 
@@ -101,11 +106,12 @@ class Outreach:
         while True:
             life = await self._current()
             if life is None:
-                await self._changed.wait()
+                await self._stirred.wait()
             else:
+                began = self._now
                 await self._look_at(life)
-                await self._pause(life.spec.poll_every)
-            self._changed.clear()
+                await self._pause(life.spec.poll_every, self._now - began)
+            self._stirred.clear()
 
     async def look(
         self, ending: Callable[[], bool] = lambda: False
@@ -133,6 +139,23 @@ class Outreach:
             )
         return await life.handling.announce(params)
 
+    def shown(self) -> dict[str, Any] | None:
+        """Give how the share stands, for `status`; None where none is configured."""
+        spec: InboxSpec | None = self._around.config.current.settings.inbox
+        if spec is None:
+            return None
+        known = {} if self._life is None or self._life.spec != spec else self._life.shown()
+        return {
+            "path": self._around.redactor().text(spec.share),
+            "state": "unknown",
+            "since": None,
+            "watched": None,
+            "polled_because": None,
+            "poll_seconds": spec.poll_every,
+            "last_error": None,
+            **known,
+        }
+
     async def close(self) -> None:
         """Let go of the share."""
         life, self._life = self._life, None
@@ -142,22 +165,26 @@ class Outreach:
     async def _look_at(self, life: ShareLife) -> None:
         """Look at a share; a mistake of ours in one look must not end all others."""
         try:
-            await life.look()
+            await life.look(watch=True)
         except Exception as problem:  # noqa: BLE001 - the boundary of a look: told, then on
             self._around.log.write("ERROR", "share.failed", f"a look at the share: {problem!r}")
 
     def _configured(self, _revision: object) -> None:
         """Hear of a new configuration, from whatever thread read it."""
-        self._loop.call_soon_threadsafe(self._changed.set)
+        self._loop.call_soon_threadsafe(self._stirred.set)
 
-    async def _pause(self, seconds: float) -> None:
-        waiting = asyncio.ensure_future(self._changed.wait())
+    async def _pause(self, seconds: float, took: float) -> None:
+        """Wait until it is time, or something stirs; `took` is how long the last look was."""
+        waiting = asyncio.ensure_future(self._stirred.wait())
         sleeping = asyncio.ensure_future(self._around.clock.sleep(seconds))
         try:
             await asyncio.wait({waiting, sleeping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
             sleeping.cancel()
+        if self._stirred.is_set():
+            # What comes in a burst is looked at together; whoever floods us has half of our time.
+            await self._around.clock.sleep(min(max(took, _BURST), _LONGEST_BURST, seconds))
 
     async def _current(self) -> ShareLife | None:
         """Give the share that the file names now."""
@@ -178,6 +205,7 @@ class Outreach:
                 redactor=around.redactor,
                 children=around.children,
                 only=around.only,
+                stir=self._stirred.set,
             )
             self._life.attend(self._engine)
         return self._life
@@ -214,6 +242,10 @@ class Outreach:
             )
             self._reports.attend(self._engine)
         return self._reports
+
+    @property
+    def _now(self) -> float:
+        return self._around.clock.now().mono
 
     @property
     def _engine(self) -> Supervisor:

@@ -223,6 +223,7 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
             redactor=redactors.current,
             beats=beats,
             copies=copies,
+            share=outreach.shown,
             more={"announce": outreach.announce},
         )
         beats.tell_to(supervisor.tell)

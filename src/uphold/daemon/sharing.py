@@ -17,6 +17,7 @@ from uphold.core import orders
 from uphold.core.events import Note
 from uphold.core.names import is_companion
 from uphold.core.orders import Refusal
+from uphold.core.times import utc_text
 from uphold.daemon.handling import Handling
 from uphold.errors import HostFailure, UpholdError
 from uphold.host.files import write_atomically
@@ -66,8 +67,12 @@ class ShareLife:
         redactor: Callable[[], Redactor],
         children: set[int] | None = None,
         only: tuple[str, ...] = (),
+        stir: Callable[[], None] = lambda: None,
     ) -> None:
-        """`only` names the workers whose flags are obeyed; none: those of all."""
+        """`only` names the workers whose flags are obeyed; none: those of all.
+
+        `stir` is called when another look is worth while.
+        """
         self.spec = spec
         self._settings = settings
         self._only = only
@@ -82,6 +87,7 @@ class ShareLife:
             owner=_owner(supervisor_id),
             clock=clock,
             tell=self._changes.append,
+            stir=stir,
             children=children,
         )
         self.share = Share(spec, self._reach)
@@ -94,6 +100,9 @@ class ShareLife:
         self._supervisor: Supervisor | None = None
         self._obedience: Obedience | None = None
         self._beaten = float("-inf")
+        self._stir = stir
+        self._untold: str | None = None
+        """Why nobody tells us of what comes; empty: somebody does; None: not known yet."""
 
     def attend(self, supervisor: Supervisor) -> None:
         """Learn whom the orders are for."""
@@ -182,16 +191,23 @@ class ShareLife:
         self._lines.append(line)
 
     async def look(
-        self, ending: Callable[[], bool] = lambda: False
+        self, ending: Callable[[], bool] = lambda: False, *, watch: bool = False
     ) -> tuple[list[Deed], str | None]:
-        """Obey what lies there now; give what was done, and what is wrong with the share."""
+        """Obey what lies there now; give what was done, and what is wrong with the share.
+
+        `watch`: from now on it is told when another look is worth while, where that is possible.
+        """
         assert self._obedience is not None
         deeds: list[Deed] = []
         error: str | None = None
         try:
+            if watch:
+                await self._listen()  # first: what comes after the look must be told
             await self._find_plugins()
             await self.mirror_holds()
             deeds = await self._obedience.look(ending)
+            if deeds and self._obedience.more:
+                self._stir()  # each such look leaves less
         except UpholdError as problem:  # the share, or the journal: what is claimed stays claimed
             error = problem.message
         standing = self._reach.standing
@@ -200,6 +216,22 @@ class ShareLife:
         while self._changes:
             await self._tell_standing(self._changes.popleft())
         return deeds, error
+
+    def shown(self) -> dict[str, Any]:
+        """Give what is known of how the share stands, as `status` shows it."""
+        standing = self._reach.standing
+        if standing is None:
+            return {}
+        since = utc_text(standing.since)
+        if not standing.reachable:
+            error = {"code": standing.code, "message": self._redactor().text(standing.why)}
+            return {"state": "unreachable", "since": since, "last_error": error}
+        return {
+            "state": "reachable",
+            "since": since,
+            "watched": self._untold == "" and self._reach.helped,
+            "polled_because": self._untold or None,
+        }
 
     async def close(self) -> None:
         """Leave the last lines, and let the helper go."""
@@ -237,6 +269,15 @@ class ShareLife:
                 actions=actions,
             )
             await self.share.put("state", heartbeat_name(name), content, durable=False)
+
+    async def _listen(self) -> None:
+        """Have it told when something comes; where that is impossible, say so once."""
+        untold = await self.inbox.watch()
+        if untold != self._untold:
+            self._untold = untold
+            every = f"looked at every {self.spec.poll_every:g} s"
+            text = f"{every} only: {untold}" if untold else f"watched, and {every}"
+            self._log.write("INFO", "share.watched", f"the inbox is {text}.")
 
     async def _leave_word(self, deeds: list[Deed], error: str | None) -> str | None:
         """Leave log lines and a heartbeat, of a look that failed too; give what is wrong."""

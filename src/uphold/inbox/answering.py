@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 from binascii import a2b_base64
 
 from uphold.inbox.folders import Mark, Top, Unmounted, Wrong
@@ -16,11 +17,14 @@ from uphold.inbox.listings import Scan, names_in
 from uphold.inbox.shelves import Shelves, write_all
 from uphold.inbox.surveys import survey
 from uphold.inbox.trusting import numbers_of
+from uphold.inbox.watching import Lookout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+NEWS = b'{"id": 0, "news": true}\n'
+"""What is said without being asked: something has come to the inbox that is watched."""
 _PIECE = 1 << 16
 _OUT_OF_REACH = frozenset(
     {
@@ -54,6 +58,7 @@ class Helper:
         self._mark = Mark(mark.get("device"), tuple(mark.get("beneath", ())))
         self._trusted = numbers_of(settings.get("trusted") or ())
         self._scan = Scan(settings["pattern"], self._trusted)
+        self.lookout = Lookout(self._scan.is_ours)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what is asked; whatever goes wrong is an answer too."""
@@ -86,6 +91,8 @@ class Helper:
             return self._flags(top, given)
         if what == "names":
             return self._names(top, given["folder"], given["most"])
+        if what == "watch":
+            return self._watch(top)
         if what == "survey":
             return survey(top, self._paths)
         if what not in _SHELVED:
@@ -98,6 +105,14 @@ class Helper:
         except FileNotFoundError:
             return []
         return names_in(descriptor, most, self._scan.is_ours if folder == "inbox" else None)
+
+    def _watch(self, top: Top) -> str:
+        """Tell from now on when something has come; give why that is impossible, or nothing."""
+        try:
+            return self.lookout.attend(top.folder("inbox"))
+        except FileNotFoundError:
+            self.lookout.close()
+            return "there is no inbox"
 
     def _flags(self, top: Top, given: dict[str, Any]) -> dict[str, Any]:
         after = given["after"]
@@ -134,12 +149,20 @@ def _shelve(shelves: Shelves, what: str, given: dict[str, Any]) -> Any:
 
 
 def serve(root: str, settings: str, descriptor: int) -> int:
-    """Answer until nobody asks any more."""
+    """Answer until nobody asks any more; in between tell of news, if somebody wishes that."""
     os.umask(0o022)  # others must be able to read what is left for them
     helper = Helper(root, json.loads(settings))
+    lookout = helper.lookout
     rest = b""
     try:
-        while piece := os.read(descriptor, _PIECE):
+        while True:
+            ready, _, _ = select.select((descriptor, *lookout.descriptors()), (), ())
+            if descriptor not in ready:
+                if lookout.stirred():
+                    write_all(descriptor, NEWS)
+                continue
+            if not (piece := os.read(descriptor, _PIECE)):
+                break
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 write_all(descriptor, json.dumps(helper.answer(json.loads(line))).encode() + b"\n")

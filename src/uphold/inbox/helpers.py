@@ -32,8 +32,12 @@ _PROGRAM: Final = str(Path(__file__).with_name("helping.py"))
 class Helper(asyncio.Protocol):
     """A helper that runs, and the answers that are waited for."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, stir: Callable[[bool], None] = lambda _: None) -> None:
+        """`stir` hears that something has come, or (True) that nobody will tell that any more."""
         self._process = process
+        self._stir = stir
+        self._left = False
+        """Nobody wants to hear of it any more."""
         self._transport: asyncio.Transport | None = None
         self._rest = b""
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -76,6 +80,7 @@ class Helper(asyncio.Protocol):
 
     def abandon(self, failure: HostFailure) -> None:
         """Wait for it no more. One that hangs in the kernel ends only when the share lets it."""
+        self._left = True
         waiting = tuple(self._waiting.values())
         for answer in waiting:
             if not answer.done():
@@ -92,6 +97,7 @@ class Helper(asyncio.Protocol):
 
     def hang_up(self) -> None:
         """Let it end by itself, as nobody will ask any more."""
+        self._left = True
         if self._transport is not None:
             self._transport.close()
 
@@ -117,11 +123,16 @@ class Helper(asyncio.Protocol):
                 return
             if waiting is not None and not waiting.done():
                 waiting.set_result(answer)
+            elif "news" in answer and not self._left:
+                self._stir(False)  # it lives, and something has come
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever still waits that no answer will come."""
         why = "" if exc is None else f" ({exc})"
+        unforeseen = not self._left
         self.abandon(HostFailure(f"the helper of the share has ended{why}.", code=UNREACHABLE))
+        if unforeseen:
+            self._stir(True)
 
     def _ended(self) -> None:
         if self._end.done():
@@ -134,7 +145,9 @@ class Helper(asyncio.Protocol):
         self._end.set_result(None)
 
 
-async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
+async def start_helper(
+    root: str, settings: Mapping[str, Any], stir: Callable[[bool], None] = lambda _: None
+) -> Helper:
     """Start a helper for one share; HostFailure if no program can be started."""
     try:
         ours, process = _spawn(root, settings)
@@ -143,7 +156,7 @@ async def start_helper(root: str, settings: Mapping[str, Any]) -> Helper:
             f"no helper could be started for the share {root}: {cause.strerror}.",
             code="UPH_START_NO_RESOURCES",
         ) from cause
-    helper = Helper(process)
+    helper = Helper(process, stir)
     try:
         await asyncio.get_running_loop().create_connection(lambda: helper, sock=ours)
     except BaseException:

@@ -96,6 +96,8 @@ class Obedience:
         """Something may lie in `processing/` that has no receipt yet."""
         self._answered: set[str] = set()
         """Claims whose refusal was told, and which could not be moved away yet."""
+        self.more = False
+        """The last look has left some for the next one."""
 
     async def look(self, ending: Callable[[], bool] = lambda: False) -> list[Deed]:
         """Deal with the flags that are there now; HostFailure if the share cannot be reached.
@@ -108,10 +110,11 @@ class Obedience:
         if self._owes:
             left = await self._receiver.interrupted(self._owner, rules, now)
             stuck = await self._work_through(left, deeds, ending)
-        self._owes = True
+        self._owes, self.more = True, False
         if ending():
             return deeds
         poll = await self._receiver.poll(rules, now)
+        self.more = poll.more
         stuck = await self._work_through(poll, deeds, ending) or poll.failure or stuck
         if stuck is not None:
             raise stuck

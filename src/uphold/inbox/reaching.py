@@ -30,6 +30,8 @@ _CODES: Final = {"unmounted": NOT_MOUNTED, "unreachable": UNREACHABLE}
 _AWAY: Final = frozenset(_CODES.values())
 _PARTING: Final = 1.0
 """Seconds that a helper has to end by itself."""
+_YOUNG: Final = 1.0
+"""Seconds a helper has lived at least that is replaced at once when it ends; others can wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +55,14 @@ class Reach:
         owner: str,
         clock: Clock,
         tell: Callable[[Standing], None] | None = None,
+        stir: Callable[[], None] | None = None,
         children: set[int] | None = None,
         patience: float = PATIENCE,
     ) -> None:
         """`owner` marks what this supervisor has claimed; `tell` hears of changes of standing.
 
+        `stir` is called when a look is worth while: something has come to an inbox that was asked
+        to be watched, or nobody watches it any more.
         `children` is kept up to date: numbers of processes whose end nobody else may take.
         """
         assert is_worker_name(owner), "it becomes the first part of names in processing/"
@@ -65,6 +70,7 @@ class Reach:
         self._owner = owner
         self._clock = clock
         self._tell = tell
+        self._stir = stir
         self._children: set[int] = set() if children is None else children
         self._patience = patience
         self._mark: dict[str, Any] | None = None
@@ -79,6 +85,11 @@ class Reach:
     def standing(self) -> Standing | None:
         """Whether it can be reached; None if nothing was asked yet."""
         return self._standing
+
+    @property
+    def helped(self) -> bool:
+        """Tell whether a helper is there, which could tell of news."""
+        return self._helper is not None and self._helper.usable
 
     @property
     def stuck(self) -> int:
@@ -160,11 +171,20 @@ class Reach:
                     code=UNREACHABLE,
                     remedy="They are let go when its server answers; until then nobody asks it.",
                 )
-            helper = await start_helper(self._spec.share, self._settings())
+            began = self._clock.now().mono
+            helper = await start_helper(
+                self._spec.share, self._settings(), lambda lost: self._stirred(began, lost=lost)
+            )
             self._children.add(helper.pid)
             helper.when_over(lambda: self._children.discard(helper.pid))
             self._helper = helper
             return helper
+
+    def _stirred(self, began: float, *, lost: bool) -> None:
+        """Hand on that a look is worth while, also to have a new helper watch."""
+        young = self._clock.now().mono - began < _YOUNG
+        if self._stir is not None and not self._closed and not (lost and young):
+            self._stir()
 
     def _settings(self) -> dict[str, Any]:
         return {

@@ -90,6 +90,10 @@ class Inbox:
         self._after: list[Any] | None = None
         """The last flag of a poll that could not give all; the next one goes on there."""
 
+    async def watch(self) -> str:
+        """Have it told once when something comes from now on; give why it is not, or nothing."""
+        return str(await self._reach.ask("watch"))
+
     async def flags(self, most: int = MOST_FLAGS) -> Listing:
         """List flags, the oldest first; what did not fit comes next time."""
         found = await self._reach.ask("flags", after=self._after, most=min(most, MOST_FLAGS))

@@ -23,7 +23,7 @@ def share_of(settings: Settings) -> Iterator[Finding]:
     from uphold.inbox.validating import judge
 
     try:
-        found = asyncio.run(_survey(spec))
+        found, untold = asyncio.run(_survey(spec))
     except HostFailure as error:
         yield fail("share", error.message, error.remedy)
     else:
@@ -34,18 +34,23 @@ def share_of(settings: Settings) -> Iterator[Finding]:
         if not issues:
             free = found["space"]["percent_free"]
             yield ok("share", f"{spec.share}: all folders are there, {free:g} % are free.")
+        if untold is not None:
+            every = f"every {spec.poll_every:g} s only: {untold}"
+            yield ok("inbox", f"flags are seen {every if untold else 'as soon as they come'}.")
     yield from _signatures(spec)
     yield from _plugins(spec)
 
 
-async def _survey(spec: InboxSpec) -> dict[str, Any]:
+async def _survey(spec: InboxSpec) -> tuple[dict[str, Any], str | None]:
+    """Look at everything, and why nobody would tell of flags; None if there is no inbox."""
     from uphold.host.clock import MachineClock
     from uphold.inbox.reaching import Reach
-    from uphold.inbox.shares import Share
+    from uphold.inbox.shares import Inbox, Share
 
     reach = Reach(spec, owner="doctor", clock=MachineClock())
     try:
-        return await Share(spec, reach).survey()
+        found = await Share(spec, reach).survey()
+        return found, None if found["inbox"] else await Inbox(reach).watch()
     finally:
         await reach.close()
 

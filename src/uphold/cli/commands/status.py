@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uphold.cli.arguments import usage_error
 from uphold.cli.places import locate
-from uphold.cli.rendering import key_values, store_line, table
+from uphold.cli.rendering import key_values, share_line, store_line, table
 from uphold.cli.screens import screen_of
 from uphold.cli.seeing import look
 from uphold.cli.speaking import print_document, print_lines
@@ -54,4 +54,4 @@ def _print(document: dict[str, Any], args: argparse.Namespace) -> None:
     else:
         print_lines(table(document, now(), screen_of(), wide=args.wide))
         if args.all:
-            print_lines(store_line(document))
+            print_lines([*store_line(document), *share_line(document, now())])
