@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.times import utc_text
-from uphold.journal.audit import BEGINNING, Link
+from uphold.errors import Malformed
+from uphold.journal.audit import BEGINNING, Link, append
 from uphold.journal.migrations import migrate
 from uphold.journal.tables import (
     AUDIT_COUNT,
@@ -27,11 +28,15 @@ from uphold.journal.tables import (
     SET_META,
     SUPERVISOR,
 )
+from uphold.wire.codecs import decode, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from uphold.journal.rows import Owner
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
+INTERRUPTED: Final = "interrupted: the supervisor ended first, so nobody saw how this ended"
 SEQ_SKIP: Final = 1_000_000
 GENERATION_SKIP: Final = 1_000
 
@@ -58,13 +63,13 @@ def prepare(connection: sqlite3.Connection, *, owner: Owner, boot_id: str, now: 
         marks = ((BOOT, boot_id), (CLEAN, "0"), (SUPERVISOR, owner.id))
         connection.executemany(SET_META, marks)
         _introduce(connection, owner, utc_text(now))
-        _end_interrupted(connection, utc_text(now))
+        link = _end_interrupted(connection, utc_text(now), link_of(meta))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return Standing(owner=owner, link=link_of(meta), last_seq=last_seq)
+    return Standing(owner=owner, link=link, last_seq=last_seq)
 
 
 def resume(connection: sqlite3.Connection, owner: Owner) -> Standing:
@@ -122,15 +127,42 @@ def _skip(connection: sqlite3.Connection, meta: dict[str, str], last_seq: int) -
     return floor
 
 
-def _end_interrupted(connection: sqlite3.Connection, at: str) -> None:
+def _end_interrupted(connection: sqlite3.Connection, at: str, link: Link) -> Link:
     """Say of jobs that nobody follows any more what became of them: nobody knows."""
-    connection.execute(
-        "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error ="
-        " 'interrupted: the supervisor ended first, so nobody saw how this ended'"
+    ended = connection.execute(
+        "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error = ?"
         # One that waits for its flag to arrive is not under way: it goes on waiting.
-        " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL)",
-        (at, at),
+        " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL) RETURNING job_id",
+        (at, at, INTERRUPTED),
+    ).fetchall()
+    after = append(connection, _interrupted(connection, sorted(job for (job,) in ended), at), link)
+    if after != link:
+        marks = ((AUDIT_HEAD, after.head), (AUDIT_COUNT, str(after.rows)))
+        connection.executemany(SET_META, marks)
+    return after
+
+
+def _interrupted(
+    connection: sqlite3.Connection, jobs: list[str], at: str
+) -> Iterator[tuple[object, ...]]:
+    """Make the line of the audit that says so, from the line of each order."""
+    asked = (
+        "SELECT actor, action, target_type, target_id, label, details_json FROM audit_log_t"
+        " WHERE audit_id = ?"
     )
+    for job in jobs:
+        for actor, action, kind, target, label, details in connection.execute(asked, (job,)):
+            who = (f"{job}.interrupted", actor, f"{action}.interrupted", kind, target, label)
+            yield (*who, at, encode({**_parsed(details), "error": INTERRUPTED}).decode())
+
+
+def _parsed(details: str) -> dict[str, object]:
+    """Read what a line says besides; one that was damaged says nothing."""
+    try:
+        found = decode(object, details.encode())
+    except Malformed:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _introduce(connection: sqlite3.Connection, owner: Owner, at: str) -> None:
