@@ -31,8 +31,6 @@ from uphold.journal.tables import (
 from uphold.wire.codecs import decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from uphold.journal.rows import Owner
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
@@ -129,37 +127,39 @@ def _skip(connection: sqlite3.Connection, meta: dict[str, str], last_seq: int) -
 
 def _end_interrupted(connection: sqlite3.Connection, at: str, link: Link) -> Link:
     """Say of jobs that nobody follows any more what became of them: nobody knows."""
-    ended = connection.execute(
-        "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error = ?"
-        # One that waits for its flag to arrive is not under way: it goes on waiting.
-        " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL) RETURNING job_id",
-        (at, at, INTERRUPTED),
-    ).fetchall()
-    after = append(connection, _interrupted(connection, sorted(job for (job,) in ended), at), link)
+    after = append(connection, _interrupted(connection, at), link)
     if after != link:
         marks = ((AUDIT_HEAD, after.head), (AUDIT_COUNT, str(after.rows)))
         connection.executemany(SET_META, marks)
+    connection.execute(
+        "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error = ?"
+        # One that waits for its flag to arrive is not under way: it goes on waiting.
+        " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL)",
+        (at, at, INTERRUPTED),
+    )
     return after
 
 
-def _interrupted(
-    connection: sqlite3.Connection, jobs: list[str], at: str
-) -> Iterator[tuple[object, ...]]:
+def _interrupted(connection: sqlite3.Connection, at: str) -> list[tuple[object, ...]]:
     """Make the line of the audit that says so, from the line of each order."""
-    asked = (
-        "SELECT actor, action, target_type, target_id, label, details_json FROM audit_log_t"
-        " WHERE audit_id = ?"
+    asked = connection.execute(
+        "SELECT audit_id, actor, action, target_type, target_id, label, details_json"
+        " FROM audit_log_t WHERE audit_id IN (SELECT job_id FROM jobs_t"
+        " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL)) ORDER BY rowid"
     )
-    for job in jobs:
-        for actor, action, kind, target, label, details in connection.execute(asked, (job,)):
-            who = (f"{job}.interrupted", actor, f"{action}.interrupted", kind, target, label)
-            yield (*who, at, encode({**_parsed(details), "error": INTERRUPTED}).decode())
+    found: list[tuple[object, ...]] = []
+    for job, actor, action, kind, target, label, details in asked:
+        who = (f"{job}.interrupted", actor, f"{action}.interrupted", kind, target, label)
+        if all(isinstance(each, str | None) for each in who):  # not from a line that was damaged
+            told = {**_parsed(details), "error": INTERRUPTED}
+            found.append((*who, at, encode(told).decode()))
+    return found
 
 
-def _parsed(details: str) -> dict[str, object]:
+def _parsed(details: object) -> dict[str, object]:
     """Read what a line says besides; one that was damaged says nothing."""
     try:
-        found = decode(object, details.encode())
+        found = decode(object, str(details).encode("utf-8", "replace"))
     except Malformed:
         return {}
     return found if isinstance(found, dict) else {}
