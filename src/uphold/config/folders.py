@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,13 +11,14 @@ from uphold.config.kinds import Account, Name
 from uphold.config.places import UNREAD
 from uphold.core.names import is_worker_name
 from uphold.core.specs import SenderSpec
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from uphold.config.places import Place
 
-_REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
-_PATTERN: Final = re.compile(r"[A-Za-z0-9_*?.-]{1,100}\.flag")
-_HANDLER: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_REF: Final = pattern(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
+_PATTERN: Final = pattern(r"[A-Za-z0-9_*?.-]{1,100}\.flag")
+_HANDLER: Final = pattern(r"[a-z][a-z0-9_]{0,63}")
 SHORTEST_KEY: Final = 16
 """Characters of a key below which it could be guessed."""
 
