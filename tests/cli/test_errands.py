@@ -77,6 +77,12 @@ def test_a_rollback_says_what_was_undone_and_what_was_not(uphold, supervisor):
     ]
 
 
+def test_what_was_refused_before_anything_began_exits_with_4(uphold, supervisor):
+    supervisor.answers["submit"] = ended("edited", code="UPH_DEPLOY_DIRTY", refused=True)
+    assert uphold("update").code == 4
+    assert uphold("rollback").code == 4
+
+
 def test_a_rollback_is_of_one_commit_unless_told(uphold, supervisor):
     supervisor.answers["submit"] = ended(commits_back=1, commits_reverted=1)
     assert uphold("rollback").code == 0

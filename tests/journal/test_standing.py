@@ -5,11 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from uphold.journal.audit import BEGINNING, Link
+from uphold.journal.audit import BEGINNING, Link, verify
 from uphold.journal.reading import JournalReader
-from uphold.journal.standing import SEQ_SKIP, gap_after, link_of, numbers_were_lost
+from uphold.journal.standing import (
+    INTERRUPTED,
+    SEQ_SKIP,
+    gap_after,
+    link_of,
+    numbers_were_lost,
+)
 from uphold.journal.tables import AUDIT_COUNT, AUDIT_HEAD, BOOT, CLEAN, GAP
-from uphold.ports.journals import Batch
+from uphold.ports.journals import AuditEntry, Batch
 from uphold.testing.contracts.journals import job, news, play
 
 
@@ -74,3 +80,30 @@ def test_of_an_order_that_was_under_way_nothing_is_said_that_nobody_saw(opened, 
         told = {row["job_id"]: (row["state"], row["last_error"]) for row in journal.jobs()}
     text = "interrupted: the supervisor ended first, so nobody saw how this ended"
     assert told == {"job-1": ("failed", text), "job-2": ("succeeded", None)}
+
+
+def test_the_audit_says_of_such_an_order_that_it_was_interrupted(opened, written):
+    asked = AuditEntry(
+        id="job-1",
+        actor="ann",
+        action="update",
+        target_type="worker",
+        target_id="web",
+        label="nightly",
+        at=1.0,
+        details={"origin": "cli", "task_id": "task_1"},
+    )
+    path = written(Batch(jobs=[job("running")], audit=[asked]))
+
+    async def script():
+        for _ in range(2):  # once, however often it is opened
+            await opened().close()
+
+    play(script)
+    with JournalReader(path) as journal:
+        first, told = journal.audit()
+        assert verify(journal) == []
+    assert (told["audit_id"], told["action"]) == ("job-1.interrupted", "update.interrupted")
+    assert [told[key] for key in ("actor", "target_id", "label")] == ["ann", "web", "nightly"]
+    assert told["details"]["task_id"] == first["details"]["task_id"] == "task_1"
+    assert told["details"]["error"] == INTERRUPTED

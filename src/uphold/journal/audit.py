@@ -14,6 +14,9 @@ from uphold.errors import Problem
 from uphold.journal.tables import AUDIT_BASE, AUDIT_COUNT, AUDIT_HEAD
 
 if TYPE_CHECKING:
+    import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
+    from collections.abc import Iterable
+
     from uphold.journal.reading import JournalReader
 
 BEGINNING: Final = "0" * 64
@@ -44,6 +47,22 @@ def chained(content: tuple[object, ...], before: str) -> str:
     """Hash one row (the columns above) together with the hash of the row before it."""
     written = json.dumps([_SCHEME, before, *content], separators=(",", ":"))
     return hashlib.sha256(written.encode()).hexdigest()
+
+
+def append(connection: sqlite3.Connection, rows: Iterable[tuple[object, ...]], link: Link) -> Link:
+    """Add rows (the columns above) to the end of the chain; give where it stands then."""
+    for content in rows:
+        known = "SELECT 1 FROM audit_log_t WHERE audit_id = ?"
+        if connection.execute(known, content[:1]).fetchone():
+            continue  # the same batch again, after a failure: twice is once
+        digest = chained(content, link.head)
+        connection.execute(
+            "INSERT INTO audit_log_t (audit_id, actor, action, target_type, target_id, label,"
+            " created_at, details_json, prev_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*content, link.head, digest),
+        )
+        link = Link(digest, link.rows + 1)
+    return link
 
 
 def verify(reader: JournalReader) -> list[Problem]:

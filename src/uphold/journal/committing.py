@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from uphold.errors import Malformed, StoreUnavailable
-from uphold.journal.audit import Link, chained
+from uphold.journal.audit import Link, append
 from uphold.journal.connecting import BUSY_SECONDS, connect_writing
 from uphold.journal.pruning import Keep, Stock, count_events, give_back, prune
 from uphold.journal.queries import EVENTS, UNRESTRICTED
@@ -274,7 +274,7 @@ class Committer:
         if rows.jobs:
             connection.executemany(UPSERT_JOB, rows.jobs)
         self._put_pulses(connection, rows)
-        return _put_audit(connection, rows, link)
+        return append(connection, rows.audit, link)
 
     def _put_pulses(self, connection: sqlite3.Connection, rows: Rows) -> None:
         if rows.tells_gap:
@@ -344,21 +344,6 @@ def _put_override(connection: sqlite3.Connection, worker: str, override: str | N
             "INSERT OR REPLACE INTO overrides_t (worker, override) VALUES (?, ?)",
             (worker, override),
         )
-
-
-def _put_audit(connection: sqlite3.Connection, rows: Rows, link: Link) -> Link:
-    for content in rows.audit:
-        known = "SELECT 1 FROM audit_log_t WHERE audit_id = ?"
-        if connection.execute(known, content[:1]).fetchone():
-            continue  # the same batch again, after a failure: twice is once
-        digest = chained(content, link.head)
-        connection.execute(
-            "INSERT INTO audit_log_t (audit_id, actor, action, target_type, target_id, label,"
-            " created_at, details_json, prev_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*content, link.head, digest),
-        )
-        link = Link(digest, link.rows + 1)
-    return link
 
 
 def _refuse_other_events(connection: sqlite3.Connection, rows: Rows) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.times import utc_text
-from uphold.journal.audit import BEGINNING, Link
+from uphold.errors import Malformed
+from uphold.journal.audit import BEGINNING, Link, append
 from uphold.journal.migrations import migrate
 from uphold.journal.tables import (
     AUDIT_COUNT,
@@ -27,11 +28,13 @@ from uphold.journal.tables import (
     SUPERVISOR,
 )
 from uphold.patterns import pattern
+from uphold.wire.codecs import decode, encode
 
 if TYPE_CHECKING:
     from uphold.journal.rows import Owner
 
 _NUMBER: Final = pattern(r"[0-9]{1,18}")
+INTERRUPTED: Final = "interrupted: the supervisor ended first, so nobody saw how this ended"
 SEQ_SKIP: Final = 1_000_000
 GENERATION_SKIP: Final = 1_000
 
@@ -58,13 +61,13 @@ def prepare(connection: sqlite3.Connection, *, owner: Owner, boot_id: str, now: 
         marks = ((BOOT, boot_id), (CLEAN, "0"), (SUPERVISOR, owner.id))
         connection.executemany(SET_META, marks)
         _introduce(connection, owner, utc_text(now))
-        _end_interrupted(connection, utc_text(now))
+        link = _end_interrupted(connection, utc_text(now), link_of(meta))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return Standing(owner=owner, link=link_of(meta), last_seq=last_seq)
+    return Standing(owner=owner, link=link, last_seq=last_seq)
 
 
 def resume(connection: sqlite3.Connection, owner: Owner) -> Standing:
@@ -122,15 +125,44 @@ def _skip(connection: sqlite3.Connection, meta: dict[str, str], last_seq: int) -
     return floor
 
 
-def _end_interrupted(connection: sqlite3.Connection, at: str) -> None:
+def _end_interrupted(connection: sqlite3.Connection, at: str, link: Link) -> Link:
     """Say of jobs that nobody follows any more what became of them: nobody knows."""
+    after = append(connection, _interrupted(connection, at), link)
+    if after != link:
+        marks = ((AUDIT_HEAD, after.head), (AUDIT_COUNT, str(after.rows)))
+        connection.executemany(SET_META, marks)
     connection.execute(
-        "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error ="
-        " 'interrupted: the supervisor ended first, so nobody saw how this ended'"
+        "UPDATE jobs_t SET state = 'failed', finished_at = ?, updated_at = ?, last_error = ?"
         # One that waits for its flag to arrive is not under way: it goes on waiting.
         " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL)",
-        (at, at),
+        (at, at, INTERRUPTED),
     )
+    return after
+
+
+def _interrupted(connection: sqlite3.Connection, at: str) -> list[tuple[object, ...]]:
+    """Make the line of the audit that says so, from the line of each order."""
+    asked = connection.execute(
+        "SELECT audit_id, actor, action, target_type, target_id, label, details_json"
+        " FROM audit_log_t WHERE audit_id IN (SELECT job_id FROM jobs_t"
+        " WHERE state = 'running' OR (state = 'queued' AND task_id IS NULL)) ORDER BY rowid"
+    )
+    found: list[tuple[object, ...]] = []
+    for job, actor, action, kind, target, label, details in asked:
+        who = (f"{job}.interrupted", actor, f"{action}.interrupted", kind, target, label)
+        if all(isinstance(each, str | None) for each in who):  # not from a line that was damaged
+            told = {**_parsed(details), "error": INTERRUPTED}
+            found.append((*who, at, encode(told).decode()))
+    return found
+
+
+def _parsed(details: object) -> dict[str, object]:
+    """Read what a line says besides; one that was damaged says nothing."""
+    try:
+        found = decode(object, str(details).encode("utf-8", "replace"))
+    except Malformed:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _introduce(connection: sqlite3.Connection, owner: Owner, at: str) -> None:
