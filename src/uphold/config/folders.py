@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from uphold.config.kinds import Name
+from uphold.config.kinds import Account, Name
 from uphold.config.places import UNREAD
 from uphold.core.names import is_worker_name
 from uphold.core.specs import SenderSpec
@@ -102,6 +102,20 @@ class WorkerNames:
 
     def schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """A list of users, by name or number."""
+
+    def read(self, value: object, place: Place) -> object:
+        if not isinstance(value, list):
+            return place.must("a list of users", value)
+        found = [Account().read(item, place.inside(at)) for at, item in enumerate(value)]
+        return UNREAD if any(item is UNREAD for item in found) else tuple(found)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": Account().schema()}
 
 
 @dataclass(frozen=True, slots=True)

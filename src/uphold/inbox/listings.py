@@ -35,7 +35,8 @@ LONGEST_LOOK = 3.0
 class Scan:
     """Looks through one folder again and again; what a look did not reach is next."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, trusted: frozenset[int] | None = None) -> None:
+        self._trusted = trusted
         self._ours = re.compile(translate(pattern)).match
         self._entries: Any = None
         self._cut = False
@@ -54,12 +55,15 @@ class Scan:
                 "modified": key[0] / 1e9,
                 "size": size,
                 "odd": odd,
-                "content": None if odd or size > SMALL else take_if_there(folder, key[1]),
+                "content": None if odd or size > SMALL else self._take(folder, key[1]),
             }
             for key, size, odd in chosen
         ]
         last = list(chosen[-1][0]) if len(found) > most else None
         return {"entries": entries, "last": last, "more": self._cut or last is not None}
+
+    def _take(self, folder: int, name: str) -> dict[str, Any]:
+        return take_if_there(folder, name, self._trusted)
 
     def close(self) -> None:
         """Begin anew next time."""
