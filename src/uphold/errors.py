@@ -6,7 +6,12 @@ what the caller could not prevent.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, NamedTuple
+else:
+    from uphold.tuples import NamedTuple
+
 
 EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1

@@ -79,6 +79,7 @@ def test_unsigned_flags_are_worth_a_warning(tmp_path):
     sender = SenderSpec(name="console", key="x" * 16)
     told = of_share(tmp_path, require_signature=True, senders=(sender,))
     assert told["flags"].level is Level.OK
+    assert "alice, root" in of_share(tmp_path, owners=("alice",))["flags"].detail
 
 
 def test_without_a_share_and_a_checkout_nothing_is_said():

@@ -130,3 +130,10 @@ def test_a_python_worker_whose_module_cannot_be_found(tmp_path):
         [(at, found)] = advice(tmp_path, text.format(target))
         assert at == "uphold.toml:2"
         assert f"there is no module '{target}' in {tmp_path}, nor installed." in found
+
+
+def test_an_owner_of_flags_whom_nobody_knows(tmp_path):
+    text = "[workers]\n[inbox]\nshare = '.'\nowners = ['root', 7, 'no-such-user-here']\n"
+    [(at, found)] = advice(tmp_path, text)
+    assert at == "uphold.toml:4"
+    assert "no user 'no-such-user-here'" in found

@@ -80,3 +80,11 @@ def test_names_that_git_could_take_for_options_or_ranges_are_refused(tmp_path, n
 def test_sections_without_their_key_say_what_is_missing(tmp_path):
     (problem,) = problems(tmp_path, "[inbox]\npoll_every = '1s'\n")
     assert "needs a share" in problem
+
+
+def test_owners_are_users_by_name_or_number(tmp_path):
+    found = settings(tmp_path, "[inbox]\nshare = '.'\nowners = ['alice', 1004]\n")
+    assert found.inbox.owners == ("alice", "1004")
+    for wrong in ("'alice'", "[-1]", "['a b']", "[true]"):
+        (problem,) = problems(tmp_path, f"[inbox]\nshare = '.'\nowners = {wrong}\n")
+        assert "uphold.toml:3" in problem

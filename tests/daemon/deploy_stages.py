@@ -10,8 +10,9 @@ from typing import Any
 from deploy.repositories import Repositories
 from uphold.core import orders
 from uphold.core.specs import DeploySpec, Gate, WorkerSpec
-from uphold.daemon import deploying
 from uphold.daemon.deploying import Deploys
+from uphold.deploy.rolling_back import RollingBack
+from uphold.deploy.updating import Updating
 from uphold.engine.jobs import Job
 from uphold.ports.logs import NoLog
 from uphold.testing.stages import Stage
@@ -134,7 +135,7 @@ def play(
 def meanwhile(monkeypatch, act: Callable[[], Awaitable[None]], *, after: bool = False) -> None:
     """Have something happen while the code is being changed: before git, or after it."""
     loop = asyncio.get_running_loop()
-    for kind in (deploying.Updating, deploying.RollingBack):
+    for kind in (Updating, RollingBack):
         monkeypatch.setattr(kind, "apply", _with(kind.apply, loop, act, after=after))
 
 

@@ -10,8 +10,10 @@ from deploy.repositories import git
 from uphold.core import orders
 from uphold.core.orders import Refusal
 from uphold.core.specs import Need, WorkerSpec
-from uphold.daemon import deploying
+from uphold.deploy.git import Checkout
 from uphold.deploy.records import Step
+from uphold.deploy.rolling_back import RollingBack
+from uphold.deploy.updating import Updating
 
 OTHER = WorkerSpec(name="other", command=("other",))
 BOTH = orders.UpdateCode(names=("web", "other"))
@@ -335,13 +337,13 @@ def test_a_rollback_into_a_conflict_keeps_what_was_reverted_and_starts_the_worke
 ):
     async def story(scene: DeployStage):
         there = scene.there
-        check = deploying.RollingBack.check
+        check = RollingBack.check
         chosen = (there.ids[3], there.ids[1], there.ids[2])  # the second meets a later change
 
         def in_a_bad_order(self, *words, **more):
             return replace(check(self, *words, **more), reverts=chosen)
 
-        monkeypatch.setattr(deploying.RollingBack, "check", in_a_bad_order)
+        monkeypatch.setattr(RollingBack, "check", in_a_bad_order)
         job = await scene.order(replace(BACK, commits=3), label="bad release")
         assert job.row.state == "failed"
         assert "version 1 cannot be reverted" in job.row.error
@@ -458,29 +460,116 @@ def test_a_paused_supervisor_stops_nobody_and_changes_nothing(tmp_path):
 def test_a_home_that_cannot_be_written_changes_nothing(tmp_path):
     async def story(scene: DeployStage):
         scene.there.publish("newer", code="print('new')\n")
-        scene.path.mkdir()
+        scene.deploys._notes.path = tmp_path / "gone" / "deploy.json"
         job = await scene.order(UPDATE)
         assert job.row.state == "failed"
         assert "nothing was changed" in job.row.error
         assert scene.stops == 0
-        scene.path.rmdir()
+        scene.deploys._notes.path = scene.path
         assert (await scene.order(UPDATE)).row.state == "succeeded"
 
     play(tmp_path, story)
 
 
-def test_a_mistake_of_ours_in_the_middle_leaves_nobody_down(tmp_path, monkeypatch):
+@pytest.mark.accepts("P24")
+@pytest.mark.parametrize("wish", [UPDATE, BACK])
+@pytest.mark.parametrize("after", [False, True])
+def test_after_a_mistake_of_ours_the_old_code_is_back_before_anybody_runs(
+    tmp_path, monkeypatch, wish, after
+):
     async def story(scene: DeployStage):
+        old = scene.there.head()
+        seen = []
+
         async def bug():
             raise RuntimeError("a bug")
 
-        meanwhile(monkeypatch, bug)
-        scene.there.publish("newer", code="print('new')\n")
+        async def look():
+            seen.append(scene.state())
+
+        with monkeypatch.context() as patches:
+            meanwhile(patches, bug, after=after)
+            meanwhile(patches, look)
+            scene.there.publish("newer", code="print('new')\n")
+            job = await scene.order(wish)
+        assert (job.row.state, seen) == ("failed", ["stopped"])
+        assert "a mistake of uphold: RuntimeError('a bug')" in job.row.error
+        undone = wish is BACK and after  # what was reverted before stays, and is told
+        assert scene.there.read() == ("print(2)\n" if undone else "print(3)\n")
+        assert (scene.there.head() == old, scene.there.status()) == (not undone, "")
+        assert (scene.state(), scene.override.withheld) == ("running", False)
+        assert "Traceback" in scene.diary.text
+        assert "trace" not in job.details
+        assert not scene.path.exists()
+        assert (await scene.order(UPDATE)).row.state == "succeeded"
+
+    play(tmp_path, story)
+
+
+def stuck(patches) -> None:
+    """Let an update fail by a mistake when its files are there, and its return by another."""
+
+    def bug(*words, **more):
+        raise RuntimeError("a bug")
+
+    patches.setattr(Updating, "_is_whole", bug)
+    patches.setattr(Checkout, "stands", bug)
+    patches.setattr(Checkout, "put_right", bug)
+
+
+@pytest.mark.accepts("P24", "P25")
+@pytest.mark.parametrize("by", ["the next start", "the next order"])
+def test_nobody_runs_from_a_mixture_until_it_is_put_right(tmp_path, monkeypatch, by):
+    async def story(scene: DeployStage):
+        old, new = scene.there.head(), scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            job = await scene.order(UPDATE)
+            assert job.row.state == "failed"
+            assert "could not be put back" in job.row.error
+            assert job.details["kept_down"] is True
+            assert f"git -C {scene.there.repo} status" in job.details["remedy"]
+            assert (scene.state(), scene.override.withheld) == ("stopped", True)
+            assert scene.audit("update.failed")[-1].details["kept_down"] is True
+            told = (await scene.stage.journal.events(limit=1_000))[::-1]
+            failed = next(each for each in told if each["type"] == "deploy.failed")
+            assert failed["payload"]["kept_down"] is True
+            await scene.stage.clock.advance(3_600)
+            assert scene.state() == "stopped"
+            again = await scene.order(BACK)  # as long as it cannot be put right nothing follows
+            assert again.details["kept_down"] is True
+        assert scene.there.head() == new
+        if by == "the next start":
+            await scene.crash()
+            job = await scene.end(await scene.deploys.take_up())
+            assert job.row.state == "failed"
+            assert scene.there.head() == old
+        else:
+            job = await scene.order(UPDATE)
+            assert (job.row.state, scene.there.head()) == ("succeeded", new)
+        assert (scene.there.status(), scene.state()) == ("", "running")
+        assert not scene.override.withheld
+        assert not scene.path.exists()
+
+    play(tmp_path, story)
+
+
+@pytest.mark.accepts("P24")
+def test_an_unwell_update_that_cannot_be_taken_back_whole_keeps_everybody_down(
+    tmp_path, monkeypatch
+):
+    async def story(scene: DeployStage):
+        async def spoil():
+            scene.stage.driver.fail_start("web", "no such module")
+            stuck(monkeypatch)
+
+        meanwhile(monkeypatch, spoil, after=True)
+        scene.there.publish("bad", code="print('bad')\n")
         job = await scene.order(UPDATE)
         assert job.row.state == "failed"
-        assert "a bug" in job.row.error
-        assert scene.state() == "running"
-        assert scene.path.exists()  # for the next start, which finds nothing to put right
+        assert (job.details["returned"], job.details["kept_down"]) == (False, True)
+        assert (scene.state(), scene.override.withheld) == ("stopped", True)
+        assert scene.deploys._notes.read().record.step is Step.RETURNING
 
     play(tmp_path, story)
 

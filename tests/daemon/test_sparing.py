@@ -9,18 +9,24 @@ from pathlib import Path
 import pytest
 
 SPARED = (
+    "array",
     "asyncio.sslproto",
     "dataclasses",
     "decimal",
+    "hashlib",
+    "heapq",
     "inspect",
     "linecache",
     "logging",
     "msgspec._json_schema",
     "msgspec.inspect",
+    "msgspec.toml",
+    "msgspec.yaml",
     "platform",
     "subprocess",
     "traceback",
     "urllib.parse",
+    "uuid",
 )
 BEGIN = """
 import sys
@@ -77,6 +83,11 @@ print([n for n in {SPARED} if not is_late(n)])
         ("import inspect\ndef f(a, b=1): ...\nprint(inspect.signature(f))", "(a, b=1)"),
         ("import dataclasses\nprint(dataclasses.make_dataclass('P', ['x'])(1))", "P(x=1)"),
         ("import datetime\nprint(datetime.datetime(2000, 1, 2, tzinfo=datetime.UTC).year)", "2000"),
+        ("import array\nprint(array.array('i', [1])[0])", "1"),
+        ("import hashlib\nprint(hashlib.md5(b'x').hexdigest()[:8])", "9dd4e461"),
+        ("import heapq\nprint(heapq.nsmallest(1, [3, 2]))", "[2]"),
+        ("import uuid\nprint(uuid.uuid4().version, len(str(uuid.NAMESPACE_DNS)))", "4 36"),
+        ("import msgspec\nprint(msgspec.toml.decode(b'a = 1'))", "{'a': 1}"),
         ("import decimal\nprint(decimal.getcontext().prec)", "28"),
         ("import msgspec\nprint(msgspec.inspect.type_info(None))", "NoneType()"),
         ("import msgspec\nprint(msgspec.json.schema(int))", "{'type': 'integer'}"),

@@ -85,6 +85,10 @@ class Repositories:
     def status(self) -> str:
         return git(self.repo, "status", "--porcelain")
 
+    def size(self) -> int:
+        """Count the bytes of everything the checkout takes up."""
+        return sum(each.stat().st_size for each in self.repo.rglob("*") if each.is_file())
+
     def read(self, name: str = "code") -> str:
         return (self.repo / name).read_text()
 

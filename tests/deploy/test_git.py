@@ -10,8 +10,9 @@ import pytest
 from deploy.repositories import Notes, Repositories, git
 from uphold.deploy.git import Checkout
 from uphold.deploy.guarding import Git
-from uphold.deploy.records import Outcome
-from uphold.errors import HostFailure, UpholdError
+from uphold.deploy.records import End, Outcome
+from uphold.deploy.updating import Updating
+from uphold.errors import HostFailure, NotPermitted, UpholdError
 
 HOOKS = (
     "post-merge",
@@ -246,3 +247,51 @@ def test_a_shallow_clone_is_updated_and_rolled_back_as_far_as_it_goes(there: Rep
     assert refused.value.code == "UPH_DEPLOY_HISTORY"
     assert rolling.apply(rolling.check("3", 2), Notes()).success
     assert there.read() == "print(2)\n"
+
+
+def with_limit(there: Repositories, most: int) -> Updating:
+    checkout = Checkout(Git(str(there.repo), most=most), remote="origin", branch="main")
+    return Updating(checkout)
+
+
+@pytest.mark.accepts("S38")
+@pytest.mark.parametrize("files", [1, 150], ids=["one", "many"])
+def test_a_fetch_of_too_much_is_cut_off_and_leaves_nothing(there: Repositories, files: int):
+    old, room = there.head(), there.size()
+    for number in range(files):
+        (there.person / f"noise{number}").write_bytes(os.urandom(6_000_000 // files))
+    there.publish("noise")
+    with pytest.raises(NotPermitted) as refused:
+        with_limit(there, 4 << 20).check("job")
+    assert refused.value.code == "UPH_DEPLOY_TOO_LARGE"
+    assert "more than 4 MiB" in refused.value.message
+    assert "pull --ff-only origin main" in refused.value.remedy
+    assert (there.head(), there.status()) == (old, "")
+    assert there.size() - room < 100_000
+    assert with_limit(there, 8 << 20).check("job").target != old
+
+
+@pytest.mark.accepts("S38")
+def test_little_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(there: Repositories):
+    old = there.head()
+    for number in range(3):
+        (there.person / f"zeros{number}").write_bytes(bytes(2_000_000))
+    there.publish("zeros")
+    with pytest.raises(NotPermitted) as refused:
+        with_limit(there, 4 << 20).check("job")
+    assert refused.value.code == "UPH_DEPLOY_TOO_LARGE"
+    assert (there.head(), there.status()) == (old, "")
+    updating = with_limit(there, 8 << 20)
+    assert updating.apply(updating.check("job"), Notes()).success
+
+
+@pytest.mark.accepts("S38", "P24")
+def test_a_file_that_is_too_large_after_all_brings_the_old_code_back(there: Repositories):
+    """As by a filter of the operator's own, which makes more of it than the repository says."""
+    old = there.head()
+    (there.person / "zeros").write_bytes(bytes(6_000_000))
+    there.publish("zeros")
+    record = with_limit(there, 8 << 20).check("job")
+    outcome = with_limit(there, 4 << 20).apply(record, Notes())
+    assert (outcome.end, there.head(), there.status()) == (End.OLD, old, "")
+    assert not (there.repo / "zeros").exists()

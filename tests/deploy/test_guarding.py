@@ -67,6 +67,7 @@ def test_every_call_switches_off_what_runs_other_peoples_code(shim: Path):
         "submodule.recurse=false",
         "fetch.recurseSubmodules=false",
         "fetch.fsckObjects=true",
+        "fetch.unpackLimit=1",
         "gc.auto=0",
         "user.name=uphold",
         "user.email=uphold@localhost",

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 
 from drivers.conftest import alive
 from uphold.core.specs import StopRule
+from uphold.drivers.starting import SLICE, Slice
 from uphold.host.clock import MachineClock
 from uphold.host.processes.slotlocks import SlotLock, SlotRecord, is_held
 from uphold.host.proctable import boot_id
+from uphold.testing.clocks import FakeClock
 from uphold.testing.waiting import eventually
 
 
@@ -262,3 +265,26 @@ def held_processes():
         with suppress(FileNotFoundError):  # that of the listing itself
             links.append(os.readlink(f"/proc/self/fd/{name}"))
     return sum("pidfd" in link for link in links)
+
+
+def test_all_who_start_something_share_one_slice_of_each_turn():
+    clock = FakeClock()
+
+    async def scene():
+        shared, turn, worked = Slice(clock), 0, []
+
+        async def start(name, many):
+            for _ in range(many):
+                await shared.share()
+                worked.append((turn, name))
+                clock._mono += SLICE * 0.6
+
+        tasks = [asyncio.create_task(start(name, 4)) for name in "abc"]
+        while not all(task.done() for task in tasks):
+            turn += 1
+            await asyncio.sleep(0)
+        per_turn = Counter(number for number, _ in worked)
+        assert max(per_turn.values()) == 2
+        assert [name for _, name in worked] == sorted(name for _, name in worked)
+
+    asyncio.run(scene())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from uphold.host.commands import Done, clean_environment, run
+from uphold.host.commands import Allowance, Done, clean_environment, run
 from uphold.testing.waiting import until
 
 
@@ -186,3 +187,14 @@ print(main_children())
 def test_orphans_of_its_group_are_buried_by_a_supervisor_that_takes_them_in(tmp_path: Path):
     done = run([sys.executable, "-c", ORPHANS], cwd=tmp_path, limit=60)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.accepts("S38")
+def test_a_program_and_its_children_write_and_take_no_more_than_they_are_allowed(tmp_path: Path):
+    allowance = Allowance(file=100_000, memory=64 << 20)
+    done = shell("head -c 300000 /dev/zero > large; ls", tmp_path, allowance=allowance)
+    assert os.strerror(errno.EFBIG) in done.stderr
+    assert (tmp_path / "large").stat().st_size == 100_000
+    hungry = run([sys.executable, "-c", "bytes(1 << 28)"], cwd=tmp_path, allowance=allowance)
+    assert "MemoryError" in hungry.stderr
+    assert shell("ulimit -c", tmp_path, allowance=allowance).stdout == "0\n"

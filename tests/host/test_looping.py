@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import selectors
 import subprocess
 import sys
 import threading
@@ -29,7 +31,7 @@ def timed(monkeypatch):
         clock[0] += 50.0
         return []
 
-    monkeypatch.setattr(WatchedSelector.__base__, "select", look)
+    monkeypatch.setattr(WatchedSelector, "_some", look)
     selector = WatchedSelector()
     selector.clock = clock
     yield selector
@@ -70,6 +72,36 @@ def test_a_real_loop_is_timed():
 
     run(scene(), selector)
     assert selector.take_longest() >= 0.05
+
+
+def test_a_crowd_is_served_in_several_turns_and_everybody_soon():
+    selector = WatchedSelector()
+    pipes = [os.pipe() for _ in range(200)]
+    try:
+        for reading, writing in pipes:
+            selector.register(reading, selectors.EVENT_READ)
+            os.write(writing, b"x")
+        turns = [{key.fd for key, _ in selector.select(0)} for _ in range(4)]
+        assert [len(turn) for turn in turns] == [64, 64, 64, 64]
+        # Nobody reads, so all stay ready; who waited longest still comes first.
+        assert set().union(*turns) == {reading for reading, _ in pipes}
+    finally:
+        for descriptor in (each for pipe in pipes for each in pipe):
+            os.close(descriptor)
+        selector.close()
+
+
+def test_a_hang_up_is_news_and_an_empty_look_is_none():
+    selector = WatchedSelector()
+    reading, writing = os.pipe()
+    selector.register(reading, selectors.EVENT_READ)
+    assert selector.select(0) == []
+    os.close(writing)
+    assert [(key.fd, events) for key, events in selector.select(None)] == [
+        (reading, selectors.EVENT_READ)
+    ]
+    os.close(reading)
+    selector.close()
 
 
 def test_a_loop_is_busy_between_two_looks_only():

@@ -49,13 +49,13 @@ class Episodes:
         elif isinstance(fact, events.StartFailed):
             if fact.slot not in self._up_since:  # else it runs, whatever its driver says
                 self._since.setdefault(fact.slot, now)
-        elif isinstance(fact, events.Gone) or (
-            isinstance(fact, events.Exited) and not fact.left_overs
-        ):
+        elif isinstance(fact, events.Gone | events.Exited):
             since = self._up_since.get(fact.slot)
             if fact.slot not in self._since:
-                self._lasted[fact.slot] = None if since is None else now - since
-                self._since[fact.slot] = now
+                # A run is as long as its main process; only the delay begins after the last one.
+                self._lasted.setdefault(fact.slot, None if since is None else now - since)
+            if not getattr(fact, "left_overs", False):
+                self._since.setdefault(fact.slot, now)
 
     def hear(self, event, row):
         """Hear of an event that is now believed; `row` is what is known of its slot by then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -142,3 +143,14 @@ def test_a_fifo_nobody_holds_is_forgotten_at_once(home: PumpHome) -> None:
 
     eventually(lambda: str(home.run / "stale.out") not in opened())
     assert str(home.run / "live.out") in opened()
+
+
+def test_a_flood_gets_a_wider_pipe_and_nobody_else_does(home: PumpHome) -> None:
+    home.configure(max_size=1_048_576, keep=1)
+    flooded, quiet = home.fifo("flood.out"), home.fifo("quiet.out")
+    home.started()
+    home.worker(quiet, "print('said')")
+    home.worker(flooded, "import os\nwhile True: os.write(1, b'x' * 65535 + b'\\n')")
+    eventually(lambda: fcntl.fcntl(flooded, fcntl.F_GETPIPE_SZ) == 262_144)
+    eventually(lambda: home.text("quiet.log") == b"said\n")
+    assert fcntl.fcntl(quiet, fcntl.F_GETPIPE_SZ) == 65_536

@@ -1,24 +1,20 @@
-"""What may stand on the command line: the options every verb shares and the parser of one verb.
+"""What may stand on the command line: the options every verb shares, and who reads them.
 
 Only the module of the verb in question is imported, so that an answer comes at once.
 """
 
 from __future__ import annotations
 
-import argparse
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+import sys
 
-from uphold.cli.screens import screen_of
 from uphold.cli.verbs import VERBS
 from uphold.errors import EXIT_USAGE, UpholdError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
-
-# Our messages have no translations; looking for some would import `locale` and search the disk
-# (3 ms with every command).
-argparse._ = lambda text: text  # type: ignore[attr-defined]
+    from typing import Any, Final
 
 TAKES_A_VALUE: Final = frozenset({"-c", "--config", "--home", "--timeout", "--label", "--reason"})
 """Options that may stand before the verb and have a value after them."""
@@ -26,35 +22,24 @@ _MODULES: Final = {"import": "importing", "verify-db": "verify_db"}
 """Verbs that no module can be called by."""
 
 
-class Help(argparse.RawDescriptionHelpFormatter):
-    """Knows its width, because argparse would import `shutil` (5 ms) with every option to ask."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=screen_of().width or 100)
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports mistakes like every other error instead of leaving the program."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print."""
-        raise usage_error(f"{message[:1].lower()}{message[1:]}.", f"See `{self.prog} --help`.")
-
-
 def usage_error(message: str, remedy: str = "See `uphold --help`.") -> UpholdError:
     """Make the error for a command line that cannot be understood."""
     return UpholdError(message, code="UPH_USAGE", remedy=remedy, exit_code=EXIT_USAGE)
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def refusal(message: str) -> Exception:
+    """Make what the reader of a value raises when it does not like it."""
+    import argparse
+
+    return argparse.ArgumentTypeError(message)
+
+
+def parse(argv: Sequence[str]) -> Any:
     """Read the command line; global options may stand before or after the verb."""
     before, verb, after = split_at_verb(argv)
-    if verb is None:
-        overview().parse_args(before)
-        raise usage_error(
-            "a verb is missing.", "See `uphold --help`; `uphold status` is a good start."
-        )
-    if verb not in VERBS:
+    if verb in VERBS:
+        return _parse_verb(verb, [*before, *after])
+    if verb is not None:
         from uphold.core.names import nearest
 
         meant = nearest(verb, VERBS)
@@ -62,7 +47,31 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             f"there is no verb '{verb}'.",
             f"Did you mean `uphold {meant}`?" if meant else "See `uphold --help`.",
         )
-    return parser_of(verb).parse_args([*before, *after], argparse.Namespace(verb=verb))
+    if list(argv) == ["--version"]:
+        from uphold import __version__
+
+        sys.stdout.write(f"uphold {__version__}\n")
+        raise SystemExit
+    from uphold.cli.parsers import overview
+
+    overview().parse_args(before)
+    raise usage_error("a verb is missing.", "See `uphold --help`; `uphold status` is a good start.")
+
+
+def _parse_verb(verb: str, words: Sequence[str]) -> Any:
+    from uphold.cli.plain import NotPlain, Plain
+
+    plain = Plain()
+    found: Any
+    try:
+        declare_arguments(verb, plain)
+        found = plain.parse(words)
+    except NotPlain:
+        from uphold.cli.parsers import parser_of
+
+        found = parser_of(verb).parse_args(words)
+    found.verb = verb
+    return found
 
 
 def split_at_verb(argv: Sequence[str]) -> tuple[list[str], str | None, list[str]]:
@@ -75,16 +84,9 @@ def split_at_verb(argv: Sequence[str]) -> tuple[list[str], str | None, list[str]
     return list(argv[:index]), argv[index], list(argv[index + 1 :])
 
 
-def parser_of(verb: str) -> Parser:
-    """Build the parser of one verb."""
-    command = command_of(verb)
-    parser = Parser(
-        prog=f"uphold {verb}",
-        description=f"{VERBS[verb][:1].upper()}{VERBS[verb][1:]}.",
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
-    command.declare_arguments(parser)
+def declare_arguments(verb: str, parser: Any) -> None:
+    """Declare what may follow a verb, to a parser or to something like one."""
+    command_of(verb).declare_arguments(parser)
     shared = parser.add_argument_group("everywhere")
     shared.add_argument("-c", "--config", metavar="FILE", help="the configuration file")
     shared.add_argument("--home", metavar="DIR", help="the home directory of the supervisor")
@@ -93,12 +95,13 @@ def parser_of(verb: str) -> Parser:
     shared.add_argument(
         "--timeout", type=seconds, metavar="TIME", help="how long to wait (5, 500ms, 2m)"
     )
-    return parser
 
 
 def command_of(verb: str) -> Any:
     """Import the module of a verb."""
-    return import_module(f"uphold.cli.commands.{_MODULES.get(verb, verb)}")
+    name = f"uphold.cli.commands.{_MODULES.get(verb, verb)}"
+    __import__(name)  # importlib, which does it more nicely, costs 0.6 ms
+    return sys.modules[name]
 
 
 def add_order_options(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +119,7 @@ def label(text: str) -> str:
     from uphold.core.names import is_label
 
     if not is_label(text):
-        raise argparse.ArgumentTypeError(
+        raise refusal(
             "a label has 1 to 100 letters, digits, spaces, hyphens and underscores, nothing else"
         )
     return text
@@ -132,35 +135,12 @@ def seconds(text: str) -> float:
     except (KeyError, ValueError):
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no time span; write 5, 500ms, 3s, 5m or 2h")
+        raise refusal(f"'{text}' is no time span; write 5, 500ms, 3s, 5m or 2h")
     return value
 
 
 def count(text: str) -> int:
     """Read a number of things: zero or more."""
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 0 or more")
+        raise refusal(f"'{text}' is not a whole number of 0 or more")
     return int(text)
-
-
-def overview() -> Parser:
-    """Build the parser that only knows how to help."""
-    width = max(map(len, VERBS))
-    listed = "\n".join(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items())
-    parser = Parser(
-        prog="uphold",
-        usage="uphold [-c FILE] [--home DIR] VERB ...",
-        description="Keep what you declared running, and prove it.",
-        epilog=f"verbs:\n{listed}\n\n`uphold VERB --help` tells more about one.",
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
-    from uphold import __version__
-
-    parser.add_argument("--version", action="version", version=f"uphold {__version__}")
-    for option in sorted(TAKES_A_VALUE - {"-c"}):
-        names = ("-c", option) if option == "--config" else (option,)
-        parser.add_argument(*names, help=argparse.SUPPRESS)
-    for option in ("--json", "--quiet", "-q", "--no-wait"):
-        parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
-    return parser

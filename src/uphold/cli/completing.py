@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from uphold.cli.arguments import parser_of
+from uphold.cli.parsers import parser_of
 from uphold.cli.verbs import VERBS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from uphold.cli.places import locate
 from uphold.cli.reaching import reach
 from uphold.cli.speaking import notice, print_document, report_error, say
 from uphold.core.texts import printable
-from uphold.errors import EXIT_DONE, EXIT_FAILED, UpholdError
+from uphold.errors import EXIT_DONE, EXIT_FAILED, EXIT_NOT_PERMITTED, UpholdError
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +27,10 @@ def carry_out(
     lines: Lines,
     **details: object,
 ) -> int:
-    """Send an errand, wait for its end, and print what it came to; 1 if it failed."""
+    """Send an errand, wait for its end, and print what it came to.
+
+    1 if it failed; 4 if it was refused, and nothing was begun.
+    """
     params = {"verb": verb, "names": list(names), **details, **order_params(args)}
     with reach(locate(args)) as connection:
         answer: dict[str, Any] = connection.call(
@@ -45,7 +48,10 @@ def carry_out(
         if answer.get("error"):
             report_error(_error(str(answer["error"]), details), as_json=False)
         say(args, *map(printable, lines(details)))
-    return EXIT_FAILED if answer.get("error") else EXIT_DONE
+    if not answer.get("error"):
+        return EXIT_DONE
+    refused = (answer.get("details") or {}).get("refused")
+    return EXIT_NOT_PERMITTED if refused else EXIT_FAILED
 
 
 def _error(message: str, details: Mapping[str, Any]) -> UpholdError:

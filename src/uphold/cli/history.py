@@ -6,11 +6,10 @@ is announced by the supervisor's event stream; nothing is polled.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from uphold.cli.arguments import count, usage_error
+from uphold.cli.arguments import count, refusal, usage_error
 from uphold.cli.records import journal_of
 from uphold.cli.speaking import print_lines, print_records, say
 from uphold.cli.times import moment_before, now
@@ -19,6 +18,7 @@ from uphold.core.texts import printable
 from uphold.errors import EXIT_DONE, StoreUnavailable
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator, Sequence
 
     from uphold.cli.places import Place
@@ -62,7 +62,7 @@ def words(text: str) -> list[str]:
     """Read one word or several with commas between them."""
     found = [word.strip() for word in text.split(",") if word.strip()]
     if not found:
-        raise argparse.ArgumentTypeError("a word is missing")
+        raise refusal("a word is missing")
     return found
 
 
@@ -83,7 +83,7 @@ def point_in_time(text: str) -> float:
     """Read a point in the past."""
     moment = moment_before(text, now())
     if moment is None:
-        raise argparse.ArgumentTypeError(
+        raise refusal(
             f"'{text}' is no time; write 2026-01-31T12:00:00Z, or 10m for ten minutes ago"
         )
     return moment

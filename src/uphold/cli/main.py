@@ -6,13 +6,14 @@ import errno
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING, Final
 
 from uphold.errors import EXIT_FAILED, EXIT_NOT_PERMITTED, UpholdError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from typing import Final
 
 EXIT_INTERRUPTED: Final = 130
 EXIT_PIPE_CLOSED: Final = 141

@@ -7,11 +7,11 @@ Plain strings and `os.path`: pathlib would cost every command 8 ms.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from uphold.config.finding import CONFIG_NAMES, HOME_NAME, declared_home, find_file
 from uphold.errors import EXIT_CONFIG, UpholdError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 

@@ -5,15 +5,15 @@ Pure: documents in, lines out. All text that came from outside passes `printable
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
 from uphold.cli.screens import Screen
 from uphold.cli.times import age, span
 from uphold.cli.verdicts import troubled, worst_first
 from uphold.core.texts import printable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any, Final
 
     Row = Mapping[str, Any]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from uphold.cli.owners import owner_of
 from uphold.control.client import PATIENCE, Connection
 from uphold.core.names import nearest, worker_of
 from uphold.errors import STATUS_CANNOT_TELL, NoSuchWorker, NotRunning, UpholdError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from uphold.cli.places import Place
 

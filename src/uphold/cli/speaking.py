@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
 
 from uphold.cli.screens import screen_of
 from uphold.core.texts import printable
 from uphold.errors import ConfigInvalid, UpholdError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
 
 def say(args: argparse.Namespace, *lines: str) -> None:

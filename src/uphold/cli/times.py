@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from time import time as now  # noqa: TID251 - the host's clock costs an import of all core types
-from typing import Final
 
 from uphold.core.times import parse_utc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["age", "instant_of", "moment_before", "now", "span"]
 

@@ -6,10 +6,12 @@ supervisor does not spend its time on this; who wants to see it pays for it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from uphold.host.proctable import read_proc
 from uphold.host.trees import Use, read_command, read_trees
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Reading:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
 from uphold.errors import (
     EXIT_DONE,
     STATUS_CANNOT_TELL,
@@ -13,8 +11,10 @@ from uphold.errors import (
     STATUS_STARTING,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any, Final
 
     Row = Mapping[str, Any]
 

@@ -38,6 +38,10 @@ def warnings(settings: Settings, *, environ: Mapping[str, str]) -> list[Problem]
     file = as_recognised(settings.source)
     root, line_of = _positions(settings.source)
     found = [Problem(file, text) for text in _about_file(settings.source)]
+    for user in settings.inbox.owners if settings.inbox is not None else ():
+        if not _is_user(user):
+            at = f"{file}:{line_of((*root, 'inbox', 'owners'))}"
+            found.append(Problem(at, f"[inbox].owners: there is no user '{user}' on this machine."))
     disabled = {spec.name for spec in settings.workers if not spec.enabled or spec.quarantined}
     for spec in settings.workers:
         for key, text in _about_worker(spec, environ, disabled):

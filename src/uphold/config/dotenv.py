@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_LINE: Final = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)")
-_SINGLE: Final = re.compile(r"'([^']*)'[ \t]*(?:#.*)?")
-_DOUBLE: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"[ \t]*(?:#.*)?')
-_ESCAPE: Final = re.compile(r"\\(.)")
-_COMMENT: Final = re.compile(r"(?:^|[ \t])#.*$")
+from uphold.patterns import pattern
+
+_LINE: Final = pattern(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)")
+_SINGLE: Final = pattern(r"'([^']*)'[ \t]*(?:#.*)?")
+_DOUBLE: Final = pattern(r'"((?:[^"\\]|\\.)*+)"[ \t]*(?:#.*)?')
+_ESCAPE: Final = pattern(r"\\(.)")
+_COMMENT: Final = pattern(r"(?:^|[ \t])#.*$")
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, Final
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Final
 
 LARGEST: Final = 4 * 1024 * 1024
+_MARK_OF_ORDER: Final = b"\xef\xbb\xbf"
 
 
 class NotRead(Exception):  # noqa: N818 - says what happened, is never shown as an error itself
@@ -39,7 +41,7 @@ class Shelf:
         content = read_bytes(path)
         self.marks[path] = hash(content)
         try:
-            return content.decode("utf-8-sig")
+            return content.removeprefix(_MARK_OF_ORDER).decode()
         except UnicodeDecodeError as cause:
             line = content.count(b"\n", 0, cause.start) + 1
             raise NotRead(f"is not UTF-8 text (line {line})") from cause

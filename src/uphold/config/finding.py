@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+    from typing import Any, Final
 
 CONFIG_NAMES: Final = ("uphold.toml", "uphold.yaml", "uphold.yml")
 HOME_NAME: Final = ".uphold"

@@ -4,21 +4,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from uphold.config.kinds import Name
+from uphold.config.kinds import Account, Name
 from uphold.config.places import UNREAD
 from uphold.core.names import is_worker_name
 from uphold.core.specs import SenderSpec
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from uphold.config.places import Place
 
-_REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
-_PATTERN: Final = re.compile(r"[A-Za-z0-9_*?.-]{1,100}\.flag")
-_HANDLER: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_REF: Final = pattern(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
+_PATTERN: Final = pattern(r"[A-Za-z0-9_*?.-]{1,100}\.flag")
+_HANDLER: Final = pattern(r"[a-z][a-z0-9_]{0,63}")
 SHORTEST_KEY: Final = 16
 """Characters of a key below which it could be guessed."""
 
@@ -102,6 +102,20 @@ class WorkerNames:
 
     def schema(self) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """A list of users, by name or number."""
+
+    def read(self, value: object, place: Place) -> object:
+        if not isinstance(value, list):
+            return place.must("a list of users", value)
+        found = [Account().read(item, place.inside(at)) for at, item in enumerate(value)]
+        return UNREAD if any(item is UNREAD for item in found) else tuple(found)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": Account().schema()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from uphold.config.folders import Below, BelowList, FlagPattern, GitName, Senders, WorkerNames
+from uphold.config.folders import (
+    Accounts,
+    Below,
+    BelowList,
+    FlagPattern,
+    GitName,
+    Senders,
+    WorkerNames,
+)
 from uphold.config.kinds import (
     Account,
     Choice,
@@ -98,6 +106,7 @@ INBOX: Final = Table(
             ["00_STATE", "01_RAW", "02_WORK", "03_REFERENCE", "04_PUBLISH", "05_LOGS"],
             "Folders of the share that must be there.",
         ),
+        Key("owners", Accounts(), [], "Whose files are obeyed besides root's and our own."),
         Key("senders", Senders(), {}, "Who signs flags: a key each, and what they may do."),
     ),
 )

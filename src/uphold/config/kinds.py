@@ -9,7 +9,6 @@ others are in `shapes`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -17,9 +16,10 @@ from uphold.config import quantities
 from uphold.config.places import Place
 from uphold.config.variables import Substituted
 from uphold.core.names import NAME_RULE, is_worker_name
+from uphold.patterns import pattern
 
 VARIABLE_SCHEMA: Final[dict[str, Any]] = {"$ref": "#/$defs/variable"}
-_ACCOUNT: Final = re.compile(r"[^\s:/\x00]{1,64}")
+_ACCOUNT: Final = pattern(r"[^\s:/\x00]{1,64}")
 _NO: Final = frozenset({"", "false", "no", "off", "0"})
 _HIGHEST_ID: Final = 2**32 - 2
 

@@ -10,14 +10,16 @@ import re
 import signal
 from typing import Final
 
+from uphold.patterns import pattern
+
 _LONGEST: Final = 64
 """Longer text is never a quantity; refusing it first keeps the patterns cheap."""
-_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d))+")
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_DURATION: Final = pattern(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d))+")
+_DURATION_PART: Final = pattern(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmgt]i?)?b", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
-_UMASK: Final = re.compile(r"(?:0o)?([0-7]{1,4})")
+_SIZE: Final = pattern(r"([0-9]+(?:\.[0-9]+)?) ?([kmgt]i?)?b", re.IGNORECASE)
+_NUMBER: Final = pattern(r"[-+]?[0-9]+(?:\.[0-9]+)?")
+_UMASK: Final = pattern(r"(?:0o)?([0-7]{1,4})")
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SIGNALS: Final = {member.name.removeprefix("SIG"): member.value for member in signal.Signals}
 _CANNOT_END: Final = frozenset({"STOP", "TSTP", "TTIN", "TTOU"})

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -256,6 +255,8 @@ class Resolver:
         self._repeat(len(below))
         if not own:
             return below
+        from bisect import bisect_left  # noqa: PLC0415 - not every file has variables
+
         pairs = list(below)
         for name in sorted(own):
             pair = (self._share(name), self._share(own[name]))

@@ -11,18 +11,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from uphold.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SHORTEST: Final = 6
 """Shorter text appears by chance too often to be blotted out."""
-_TELLING: Final = re.compile(
+_TELLING: Final = pattern(
     r"token|passw|passphrase|secret|credential|apikey|private"
     r"|(?:^|[_.-])(?:key|keys|pass|pwd|pw|pat|dsn|cookie|bearer|authorization|salt)(?:$|[_.-])",
     re.IGNORECASE,
 )
-_NAMES_A_PLACE: Final = re.compile(r"(?:[_.-](?:file|path|dir|url_file)|ttl|_name)$", re.IGNORECASE)
-_HARMLESS: Final = re.compile(
+_NAMES_A_PLACE: Final = pattern(r"(?:[_.-](?:file|path|dir|url_file)|ttl|_name)$", re.IGNORECASE)
+_HARMLESS: Final = pattern(
     r"true|false|yes|no|on|off|none|null"
     r"|[-+]?[0-9][0-9.,_:]*[A-Za-z]{0,3}"  # numbers, times, sizes, durations, addresses
     # Words, host names, versions, zones: letters, then few digits. Keys mix them wildly.
@@ -31,9 +33,9 @@ _HARMLESS: Final = re.compile(
     r"|[A-Za-z][A-Za-z0-9+.-]*://[^@?]*",  # addresses without user or query
     re.IGNORECASE | re.DOTALL,
 )
-_HARMLESS_ANYWHERE: Final = re.compile(r"true|false|[0-9]{1,7}", re.IGNORECASE)
-_PASSWORD_IN_URL: Final = re.compile(r"://[^/?#@\s:]*:([^/?#@\s]+)@")
-_OPTION: Final = re.compile(r"--?([A-Za-z][A-Za-z0-9_-]*)(?:=(.*))?", re.DOTALL)
+_HARMLESS_ANYWHERE: Final = pattern(r"true|false|[0-9]{1,7}", re.IGNORECASE)
+_PASSWORD_IN_URL: Final = pattern(r"://[^/?#@\s:]*:([^/?#@\s]+)@")
+_OPTION: Final = pattern(r"--?([A-Za-z][A-Za-z0-9_-]*)(?:=(.*))?", re.DOTALL)
 
 
 class Secrets:

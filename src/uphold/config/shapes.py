@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,9 +15,10 @@ from uphold.config.kinds import VARIABLE_SCHEMA, Kind, Name, Whole
 from uphold.config.places import UNREAD, Place
 from uphold.core.names import is_worker_name
 from uphold.core.specs import Need
+from uphold.patterns import pattern
 
-_VARIABLE_NAME: Final = re.compile(r"[^=\x00\s]{1,200}")
-_PASSED_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
+_VARIABLE_NAME: Final = pattern(r"[^=\x00\s]{1,200}")
+_PASSED_NAME: Final = pattern(r"[A-Za-z_][A-Za-z0-9_]*\*?")
 OWN_VARIABLES: Final = frozenset(
     {"UPHOLD_NONCE", "UPHOLD_WORKER", "UPHOLD_SLOT", "UPHOLD_TEAM", "UPHOLD_BEAT_FILE"}
 )

@@ -10,17 +10,18 @@ import re
 from typing import Final
 
 from uphold.config.variables import Substituted
+from uphold.patterns import pattern
 
-_SIMPLE: Final = re.compile(r"[^'\"\\]*+")
-_WORD: Final = re.compile(r"[^ \t\r\n]+")
-_PIECE: Final = re.compile(
+_SIMPLE: Final = pattern(r"[^'\"\\]*+")
+_WORD: Final = pattern(r"[^ \t\r\n]+")
+_PIECE: Final = pattern(
     r"""([ \t\r\n]++)|([^ \t\r\n'"\\]++)|'([^']*+)'|"((?:[^"\\]++|\\.)*+)"|\\(.)""", re.DOTALL
 )
 _BLANK, _IN_DOUBLE_QUOTES = 1, 4
-_ESCAPED: Final = re.compile(r'\\([\\"])')
+_ESCAPED: Final = pattern(r'\\([\\"])')
 _MARK: Final = "\ue000{}\ue001"
 """Stands for a variable's value while a command is split, so that it stays one word."""
-_MARKED: Final = re.compile("\ue000([0-9]+)\ue001")
+_MARKED: Final = pattern("\ue000([0-9]+)\ue001")
 
 
 def split(command: str) -> tuple[str, ...]:

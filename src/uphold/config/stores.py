@@ -12,12 +12,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.patterns import pattern
+
 if TYPE_CHECKING:
     from uphold.config.places import Place
 
 SCHEMES: Final = ("mysql", "mariadb", "postgresql", "postgres", "sqlite")
-_URL: Final = re.compile(r"(?P<scheme>[a-z]{1,20})(?:\+[a-z0-9]{1,20})?://(?P<rest>.*)", re.DOTALL)
-_TABLE: Final = re.compile(r"[a-z_][a-z0-9_]{0,40}")
+_URL: Final = pattern(r"(?P<scheme>[a-z]{1,20})(?:\+[a-z0-9]{1,20})?://(?P<rest>.*)", re.DOTALL)
+_TABLE: Final = pattern(r"[a-z_][a-z0-9_]{0,40}")
 _MOST_TABLES: Final = 100
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uphold.config.variables import Substituted
-from uphold.core.crons import CronWrong, find_zone, parse
 from uphold.core.specs import RestartPolicy
 
 if TYPE_CHECKING:
     from uphold.config.places import Place
+    from uphold.core.crons import CronWrong
     from uphold.core.specs import Schedule
 
 
@@ -23,6 +23,8 @@ class CronText:
     def read(self, value: object, place: Place) -> object:
         if not isinstance(value, str):
             return place.must("text such as '*/5 * * * *'", value)
+        from uphold.core.crons import CronWrong, parse  # noqa: PLC0415 - only for who has one
+
         try:
             parse(str(value))
         except CronWrong as wrong:
@@ -40,6 +42,8 @@ class ZoneName:
     def read(self, value: object, place: Place) -> object:
         if not isinstance(value, str):
             return place.must("the name of a time zone such as 'Europe/Berlin'", value)
+        from uphold.core.crons import CronWrong, find_zone  # noqa: PLC0415 - only for who has one
+
         try:
             find_zone(str(value))
         except CronWrong as wrong:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.config.documents import Document, Unparsable
 from uphold.config.toml_positions import Positions
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from uphold.config.places import LineOf, Where
 
-_AT: Final = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
+_AT: Final = pattern(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
 _TWICE: Final = ("Cannot overwrite a value", "Cannot declare", "Cannot mutate immutable")
 _MOST_PARTS: Final = 16
 # A key of many dotted parts costs the standard parser minutes (it copies all prefixes).
 _PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
-_ENDLESS_KEY: Final = re.compile(
+_ENDLESS_KEY: Final = pattern(
     r"(?:^[ \t]*+\[{0,2}+|[{,])[ \t]*+" + f"(?:{_PART}){{{_MOST_PARTS}}}", re.MULTILINE
 )
 

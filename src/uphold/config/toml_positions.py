@@ -12,21 +12,23 @@ import tomllib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from uphold.patterns import pattern
+
 if TYPE_CHECKING:
     from uphold.config.places import Where
 
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*+")
-_SPACE: Final = re.compile(r"[ \t]*")
-_PART: Final = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*'""")
-_STRING: Final = re.compile(
+_BLANK: Final = pattern(r"(?:[ \t\r\n]+|#[^\n]*)*+")
+_SPACE: Final = pattern(r"[ \t]*")
+_PART: Final = pattern(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*'""")
+_STRING: Final = pattern(
     r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}|\'\'\'(?:[^']|'{1,2}(?!'))*+'{3,5}'''
     r"""|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*'""",
     re.DOTALL,
 )
-_SCALAR: Final = re.compile(r"[^,\]}\n#]*")
+_SCALAR: Final = pattern(r"[^,\]}\n#]*")
 # Most of what people write; reading it at once makes large files several times cheaper.
-_PLAIN_HEADER: Final = re.compile(r"\[([A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+)\]")
-_PLAIN_PAIR: Final = re.compile(
+_PLAIN_HEADER: Final = pattern(r"\[([A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+)\]")
+_PLAIN_PAIR: Final = pattern(
     r"""([A-Za-z0-9_-]++)[ \t]*+=[ \t]*+(?:'[^'\n]*+'(?!')|"[^"\\\n]*+"(?!")|[^\s'"\[\]{}#,]++)"""
     r"[ \t\r]*+(?=[\n#])"
 )

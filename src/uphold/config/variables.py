@@ -5,14 +5,15 @@ What a variable holds is never looked at again: a value with `${…}` in it stay
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
+
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # Braces are kept out of defaults: it keeps the pattern linear and nesting impossible.
-_VARIABLE: Final = re.compile(
+_VARIABLE: Final = pattern(
     r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::(?P<default>[^{}]*))?\}|\$\{"
 )
 

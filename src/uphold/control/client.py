@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 from _socket import AF_UNIX, SOCK_STREAM, socket  # the module around it costs 3 ms
-from typing import TYPE_CHECKING, Any, Final, Self
 
 from uphold.errors import ConfigInvalid, NotPermitted, NotRunning, Problem, UpholdError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
+    from typing import Any, Final, Self
 
 SOCKET_NAME: Final = "control.sock"
 PATIENCE: Final = 10.0

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
+from uphold.patterns import pattern
+
 _HIGHEST_PORT: Final = 65535
 _HOST: Final = r"(\[[0-9A-Fa-f:.%]++\]|[^\s/?#@:\[\]]++)"
-_URL: Final = re.compile(rf"(https?)://{_HOST}(?::([0-9]{{1,5}}))?([/?][^\s#]*+)?(?:#\S*+)?")
-_HOST_AND_PORT: Final = re.compile(rf"(?:{_HOST}:)?([0-9]{{1,5}})")
+_URL: Final = pattern(rf"(https?)://{_HOST}(?::([0-9]{{1,5}}))?([/?][^\s#]*+)?(?:#\S*+)?")
+_HOST_AND_PORT: Final = pattern(rf"(?:{_HOST}:)?([0-9]{{1,5}})")
 _USUAL_PORT: Final = {"http": 80, "https": 443}
 
 

@@ -8,11 +8,12 @@ the time", and simply follows the clock through such a change.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -23,7 +24,7 @@ _SOONEST_LEAP_DAY: Final = 8 * 366 + 1
 _MINUTE: Final = timedelta(minutes=1)
 _MONTHS: Final = tuple("jan feb mar apr may jun jul aug sep oct nov dec".split(" "))  # noqa: SIM905 - to be read
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_STEP: Final = re.compile(r"[0-9]{1,4}")
+_STEP: Final = pattern(r"[0-9]{1,4}")
 
 _MACROS: Final = {
     "@yearly": "0 0 1 1 *",

@@ -265,7 +265,7 @@ def _refusal(entry: Entry, wish: orders.AboutWorkers | orders.ScaleWorker) -> Re
                 code="UPH_ORDER_REFUSED",
                 message=f"what worker '{name}' runs from is being changed, so it cannot be told to"
                 f" {wish.VERB}.",
-                remedy="It comes back by itself; see: uphold jobs",
+                remedy="It comes back after that; see: uphold jobs",
             )
         verb = _LIFTED_BY.get(entry.admin)
         if verb is not None:

@@ -141,7 +141,7 @@ def _wish(name: str, entry: Entry | None) -> str:
     if entry.spec.remote:
         return f"'{name}' runs elsewhere and is listened to."
     if entry.override.withheld:
-        return f"What '{name}' runs from is being changed; it comes back by itself: uphold jobs."
+        return f"What '{name}' runs from is being changed; it comes back after that: uphold jobs."
     if not entry.up:
         how = f"stopped{by}" if by else "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.core.actions import Appoint, Skip, Stop, Wait
 from uphold.core.altering import alter
-from uphold.core.crons import CronWrong, find_zone, next_time, parse
 from uphold.core.specs import Instant
 from uphold.core.statuses import RESTING, Due, State
 from uphold.core.times import utc_text
@@ -80,6 +79,8 @@ def next_run_at(entry: Entry, status: SlotStatus, now: Moment) -> float | None:
 
 def next_after(schedule: Schedule, wall: float) -> float:
     """Give the first time after this one that a cron schedule names."""
+    from uphold.core.crons import CronWrong, find_zone, next_time, parse  # noqa: PLC0415 - rare
+
     assert schedule.cron is not None
     try:
         found = next_time(parse(schedule.cron), find_zone(schedule.timezone), wall)
@@ -250,5 +251,7 @@ def _utc_minute_text(wall: float) -> str:
 def _zone_text(schedule: Schedule, wall: float) -> str:
     if wall == _END_OF_TIME:
         return "no time that ever comes"
+    from uphold.core.crons import find_zone  # noqa: PLC0415 - rare
+
     moment = datetime.fromtimestamp(wall, find_zone(schedule.timezone))
     return f"{moment:%Y-%m-%d %H:%M} {schedule.timezone}"

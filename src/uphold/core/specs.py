@@ -258,6 +258,8 @@ class InboxSpec:
         "04_PUBLISH",
         "05_LOGS",
     )
+    owners: tuple[str, ...] = ()
+    """Whose files are obeyed besides root's and the supervisor's own; empty: anybody's."""
     senders: tuple[SenderSpec, ...] = ()
 
 

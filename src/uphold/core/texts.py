@@ -6,9 +6,12 @@ It stands at the bottom because everything that prints needs it: logs, streams, 
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from uphold.core.times import utc_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["printable", "utc_text"]
 

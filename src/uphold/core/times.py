@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import lru_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime, timezone
+else:
+    try:
+        # Python 3.11 defines all of it in Python first, only to put this over it: 1.5 ms.
+        from _datetime import datetime, timezone
+    except ImportError:
+        from datetime import datetime, timezone
+
+UTC = timezone.utc  # noqa: UP017 - the quick module has no other name for it
 
 
 @lru_cache(maxsize=8)  # the events of one turn share their moment

@@ -10,6 +10,8 @@ from uphold.daemon.sparing import spare
 
 _ALONE = ("foreground", "forgive", "once", "quiet", "stop-left-overs")
 """Words that have no value after them."""
+_MANY_OBJECTS = 10_000
+"""Made and not freed again, before the youngest are searched for cycles; there are hardly any."""
 
 
 def main(words: list[str]) -> int:
@@ -55,6 +57,7 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     sys.setswitchinterval(0.0005)
     gc.collect()
     gc.freeze()  # what was imported stays: no collection needs to look at it again
+    gc.set_threshold(_MANY_OBJECTS)
     # Only where somebody starts us again: nobody is helped by a supervisor that is gone for good.
     guard = LoopGuard(selector) if launch.foreground else None
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,14 +19,11 @@ from uphold.core.orders import Refusal
 from uphold.core.statuses import ALIVE, Admin
 from uphold.daemon.gating import TO_GET_READY, restarts_of, watch
 from uphold.daemon.noting import Notes, Written
-from uphold.deploy.git import Checkout
-from uphold.deploy.guarding import Git
-from uphold.deploy.installing import Installer
 from uphold.deploy.records import DeployRecord, Outcome, Step, Verb
-from uphold.deploy.rolling_back import RollingBack
-from uphold.deploy.updating import Updating, finished
+from uphold.deploy.updating import finished
+from uphold.deploy.working import Work, work_on
 from uphold.engine.errands import Outcome as Ending
-from uphold.errors import UpholdError
+from uphold.errors import NotPermitted, UpholdError
 
 if TYPE_CHECKING:
     from uphold.core.orders import Order
@@ -38,6 +35,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 _SHORT: Final = 12
+_TOLD: Final = ("before_commit", "after_commit", "final_commit", "kept_down")
+_LOGGED: Final = frozenset({"commands", "trace"})
 _REST: Final = 2.0
 """Seconds between the end and the start of a worker that is restarted by a flag."""
 
@@ -101,6 +100,8 @@ class Deploys:
     async def update(self, order: Order) -> Ending:
         """Bring the checkout up to date; the old commit comes back if it does not do well."""
         assert isinstance(order.wish, orders.UpdateCode)
+        if (still_open := await self._end_earlier(order)) is not None:
+            return still_open
         packages = order.wish.dependencies
         work = self._work()
         if isinstance(work, Ending):
@@ -118,6 +119,8 @@ class Deploys:
     async def roll_back(self, order: Order) -> Ending:
         """Undo the last commits."""
         assert isinstance(order.wish, orders.RollBackCode)
+        if (still_open := await self._end_earlier(order)) is not None:
+            return still_open
         work = self._work()
         if isinstance(work, Ending):
             return work
@@ -144,8 +147,17 @@ class Deploys:
             if record.step is Step.APPLIED:  # the new code is whole: whoever is down may have it
                 await self._release(order)
             return Ending(error=f"{record.job} cannot be ended, as {problem}")
-        came = await _aside(work.operation(record).recover, record, self._notes.writer(left))
+        came = await _aside(work.recover, record, self._notes.writer(left))
         return await self._bring_back(order, work, came, left)
+
+    async def _end_earlier(self, order: Order) -> Ending | None:
+        """End what an earlier order left open; tell how that went if it still is."""
+        left = self._notes.read()
+        if left is None:
+            return None
+        wish = orders.FinishDeploy(names=left.names)
+        ending = await self.finish(replace(order, wish=wish))
+        return None if self._notes.read() is None else ending
 
     async def restart(self, order: Order) -> Ending:
         """End workers, let a moment pass, and have them up again; those that are held stay down."""
@@ -159,7 +171,7 @@ class Deploys:
         error = await self._release(order)
         return Ending(error=problem or error, details={"held": False})
 
-    async def _carry_out(self, order: Order, work: _Work, record: DeployRecord) -> Ending:
+    async def _carry_out(self, order: Order, work: Work, record: DeployRecord) -> Ending:
         names = order.wish.names  # type: ignore[union-attr]
         written = Written(
             record=record,
@@ -183,24 +195,22 @@ class Deploys:
             error = f"nothing was changed, as {problem}"
             await self._news("deploy.failed", order, {"error": error})
             return Ending(error=error, details={"before_commit": record.before[:_SHORT]})
-        try:
-            came = await _aside(work.operation(record).apply, record, note)
-        except Exception:
-            await self._release(order)  # a mistake of ours: the next start puts the code right
-            raise
+        came = await _aside(work.apply, record, note)
         return await self._bring_back(order, work, came, written)
 
     async def _bring_back(
-        self, order: Order, work: _Work, came: Outcome, written: Written
+        self, order: Order, work: Work, came: Outcome, written: Written
     ) -> Ending:
         """Start the workers with whatever is checked out now, and see whether they do well."""
         self._say_commands(order, came)
         details, error = _told(came), came.error or None
         if not came.runnable:
             # Neither the old code nor the new: nobody runs from a mixture. The next start, or the
-            # next update, tries again to put it in order.
-            await self._news("deploy.failed", order, {"error": error})
-            return Ending(error=error, details={**details, "kept_down": True})
+            # next order, tries again to put it in order.
+            details |= work.kept_down()
+            about = {key: details.get(key) for key in _TOLD}
+            await self._news("deploy.failed", order, {**about, "error": error})
+            return Ending(error=error, details=details)
         names, gate = self._names(order), work.spec.gate
         restarts = restarts_of(self._engine.snapshot(), names)
         unwell = await self._release(order)
@@ -215,12 +225,12 @@ class Deploys:
                 await self._finish(written, came.record)
         self._notes.forget_if_ended()
         kind = "deploy.rolled_back" if came.record.verb is Verb.ROLLBACK else "deploy.updated"
-        about = {key: details.get(key) for key in ("before_commit", "after_commit", "final_commit")}
+        about = {key: details.get(key) for key in _TOLD}
         await self._news("deploy.failed" if error else kind, order, {**about, "error": error})
         return Ending(error=error, details={**details, "held": self._all_held(order)})
 
     async def _take_back(
-        self, order: Order, work: _Work, came: Outcome, written: Written, unwell: str
+        self, order: Order, work: Work, came: Outcome, written: Written, unwell: str
     ) -> tuple[dict[str, Any], str]:
         """Put the old commit back, as the workers are not well; give details and error."""
         why = f"after the update {unwell}"
@@ -230,11 +240,13 @@ class Deploys:
             await self._release(order)
             error = f"{why}; it cannot be taken back, as {problem}"
             return {**_told(came), "returned": False}, error
-        go_back = partial(work.updating.return_to, why=why, code="UPH_DEPLOY_UNWELL")
+        go_back = partial(work.return_to, why=why, code="UPH_DEPLOY_UNWELL")
         back = await _aside(go_back, came.record, self._notes.writer(written))
         self._say_commands(order, back)
-        again = await self._release(order)
         details = {**_told(back), "returned": back.record.step is Step.RETURNED}
+        if not back.runnable:
+            return {**details, **work.kept_down()}, back.error
+        again = await self._release(order)
         if again is not None:
             details["after_return"] = again
         return details, back.error or why
@@ -311,19 +323,11 @@ class Deploys:
             limit.cancel()
         return job.done.done()
 
-    def _work(self) -> _Work | Ending:
+    def _work(self) -> Work | Ending:
         spec = self._deploy()
         if spec is None:
             return Ending(error="there is no [deploy] section that says what is to be updated")
-        git = Git(spec.repo)
-        checkout = Checkout(git, remote=spec.remote, branch=spec.branch)
-        installer = Installer(
-            git,
-            python=spec.python,
-            requirements=spec.requirements,
-            strict=spec.pip == "strict",
-        )
-        return _Work(spec, Updating(checkout, installer), RollingBack(checkout))
+        return work_on(spec)
 
     def _say_commands(self, order: Order, came: Outcome) -> None:
         """Put everything the programs said into the log, under the task's name."""
@@ -331,6 +335,8 @@ class Deploys:
             ended = "timed out" if each.get("timed_out") else f"ended with {each.get('returncode')}"
             text = f"{each.get('command')} {ended}: {each.get('output') or 'no output'}"
             self._say(order, "INFO" if came.success else "WARNING", text)
+        if "trace" in came.details:
+            self._say(order, "ERROR", f"please report this: {came.details['trace']}")
 
     def _say(self, order: Order, level: str, text: str) -> None:
         self._log.write(level, "deploy", text, task_id=order.task_id or order.id, label=order.label)
@@ -351,19 +357,6 @@ class Deploys:
         return self._supervisor
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The two things that can be done to a checkout, and on which terms."""
-
-    spec: DeploySpec
-    updating: Updating
-    rolling_back: RollingBack
-
-    def operation(self, record: DeployRecord) -> Updating | RollingBack:
-        """Choose what a record is about."""
-        return self.rolling_back if record.verb is Verb.ROLLBACK else self.updating
-
-
 async def _aside(work: Callable[..., Value], *words: Any) -> Value:
     """Do it on a thread; whoever cancels waits, as nobody may meet a git that is still at work."""
     doing = asyncio.ensure_future(asyncio.to_thread(work, *words))
@@ -376,10 +369,12 @@ async def _aside(work: Callable[..., Value], *words: Any) -> Value:
 
 def _told(came: Outcome) -> dict[str, Any]:
     """Give what goes on record; what the programs said is in the log."""
-    return {key: value for key, value in came.details.items() if key != "commands"}
+    told = {key: value for key, value in came.details.items() if key not in _LOGGED}
+    return {**told, "code": came.code} if came.code else told
 
 
 def _refused(refusal: UpholdError) -> Ending:
-    return Ending(
-        error=refusal.message, details={"code": refusal.code, "remedy": refusal.remedy or None}
-    )
+    told: dict[str, Any] = {"code": refusal.code, "remedy": refusal.remedy or None}
+    if isinstance(refusal, NotPermitted):
+        told["refused"] = True
+    return Ending(error=refusal.message, details=told)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from uphold.core.orders import Order, ShutDown, order_id
 from uphold.core.specs import Kind, Settings, SupervisorSpec
@@ -16,7 +15,7 @@ from uphold.drivers.remote import RemoteDriver
 from uphold.engine.auditing import audit_entry
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import StoreUnavailable
-from uphold.host.chance import any_number, new_nonce
+from uphold.host.chance import any_number, new_id, new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
@@ -67,7 +66,7 @@ async def stop_left_overs(
     prepare(home)
     last = read_owner(home).owner
     owner = Owner.this_process(
-        last.supervisor_id if last else str(uuid4()),
+        last.supervisor_id if last else new_id(),
         clock.now().wall,
         dict(last.extra) if last else {},
     )

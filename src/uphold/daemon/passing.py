@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from uphold.config.revisions import FileConfig
 from uphold.core.names import is_companion
@@ -56,7 +55,7 @@ from uphold.drivers.remote import RemoteDriver
 from uphold.engine.attempts import Attempts
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import HostFailure, StoreUnavailable
-from uphold.host.chance import new_nonce
+from uphold.host.chance import new_id, new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
@@ -92,7 +91,7 @@ async def pass_once(
     prepare(home)
     last = read_owner(home).owner
     owner = Owner.this_process(
-        last.supervisor_id if last else str(uuid4()),
+        last.supervisor_id if last else new_id(),
         began.wall,
         {"config": launch.config, "version": __version__, "mode": "once"},
     )

@@ -113,7 +113,7 @@ class Reports:
         failed = [
             f"{each['check']}: {(each.get('error') or {}).get('message') or each['detail']}"
             for each in report.get("checks", ())
-            if each["result"] != "ok"
+            if each["result"] == "fail"
         ]
         error = "; ".join(failed) or (None if report.get("ok") else "the checks did not end")
         return Outcome(error=error, details={"report_path": path, "checks": report.get("checks")})

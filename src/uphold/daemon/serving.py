@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from uuid import uuid4
 
 from uphold.config.loading import load
 from uphold.config.revisions import FileConfig
@@ -41,7 +40,7 @@ from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import AlreadyRunning, ConfigInvalid, UpholdError
-from uphold.host.chance import new_nonce
+from uphold.host.chance import new_id, new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
 from uphold.host.locks import HomeLock, Owner, read_owner
@@ -126,7 +125,7 @@ async def serve(launch: Launch) -> int:
     began = clock.now()
     last = read_owner(home).owner
     owner = Owner.this_process(
-        last.supervisor_id if last else str(uuid4()),
+        last.supervisor_id if last else new_id(),
         began.wall,
         {"config": launch.config, "version": __version__},
     )

@@ -50,9 +50,11 @@ def spare() -> None:
     sys.modules["typing_extensions"] = None  # type: ignore[assignment]
     if sys.version_info < (3, 12):
         _hide_openssl("_sha256")
-        _take_only_the_quick_datetime()
+        _take_only_the_quick("datetime")
     else:
         _hide_openssl("_sha2")
+    _take_only_the_quick("heapq")
+    _stand_in("array")  # for descriptors sent through sockets; we send none
     _stand_in("asyncio.sslproto")
     _stand_in("dataclasses", **dataclassing.names())
     _stand_in(
@@ -61,9 +63,14 @@ def spare() -> None:
         isfunction=lambda thing: isinstance(thing, FunctionType),
         unwrap=_unwrapped,
     )
-    _stand_in("decimal", Decimal=type("Decimal", (), {}))  # msgspec knows the type; we have none
+    # msgspec knows these types; we have no values of them.
+    _stand_in("decimal", Decimal=type("Decimal", (), {}))
+    unknown = type("SafeUUID", (), {"unknown": None})
+    _stand_in("uuid", UUID=type("UUID", (), {}), SafeUUID=unknown, uuid4=_later("uuid", "uuid4"))
     _stand_in("linecache")
     _stand_in("msgspec.inspect")
+    _stand_in("msgspec.toml")
+    _stand_in("msgspec.yaml")
     _stand_in(
         "msgspec._json_schema",
         schema=_later("msgspec._json_schema", "schema"),
@@ -86,21 +93,22 @@ def real(name: str) -> ModuleType:
 
 
 def _hide_openssl(own_hashes: str) -> None:
-    """Let `hashlib` use Python's own SHA-256 if it has one: OpenSSL's library weighs 1 MiB."""
+    """Take Python's own SHA-256 if it has one: OpenSSL's library weighs 1 MiB, the rest 0.2."""
     try:
-        __import__(own_hashes)
+        own = __import__(own_hashes)
     except ImportError:
         return
     sys.modules["_hashlib"] = None  # type: ignore[assignment]
+    _stand_in("hashlib", sha256=own.sha256)
 
 
-def _take_only_the_quick_datetime() -> None:
-    """Skip what `datetime` defines in Python, only to put the module written in C over it."""
+def _take_only_the_quick(name: str) -> None:
+    """Skip what a module defines in Python, only to put the one written in C over it."""
     try:
-        quick = __import__("_datetime")
+        quick = __import__(f"_{name}")
     except ImportError:
         return
-    _stand_in("datetime", **{name: it for name, it in vars(quick).items() if name[0] != "_"})
+    _stand_in(name, **{each: it for each, it in vars(quick).items() if each[0] != "_"})
 
 
 def _stand_in(name: str, **names: object) -> None:

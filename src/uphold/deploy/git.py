@@ -6,6 +6,7 @@ after it was cut anywhere; in which order they come is decided by `updating` and
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ IN_THE_WAY: Final = "UPH_DEPLOY_IN_THE_WAY"
 HISTORY: Final = "UPH_DEPLOY_HISTORY"
 CONFLICT: Final = "UPH_DEPLOY_CONFLICT"
 MOVED: Final = "UPH_DEPLOY_MOVED"
+TOO_LARGE: Final = "UPH_DEPLOY_TOO_LARGE"
 _UNFINISHED: Final = {
     "MERGE_HEAD": "merge",
     "REVERT_HEAD": "revert",
@@ -157,6 +159,7 @@ class Checkout(Histories):
     def fetch(self) -> str:
         """Fetch the branch from its remote and give the commit it stands at there."""
         self.git.protocol = self.address().protocol
+        packs = self._unfinished()
         target = f"refs/remotes/{self.remote}/{self.branch}"
         done = self.git.ask(
             "fetch",
@@ -178,8 +181,16 @@ class Checkout(Histories):
                 remedy="Correct deploy.branch, or push that branch.",
             )
         if not done.ok:
+            self._drop_unfinished(packs)
+            if os.strerror(errno.EFBIG) in done.stderr:
+                raise self._too_large("what it sends is")
             raise failure(done, "fetch")
         return self.resolve(target)
+
+    def check_size(self, older: str, newer: str) -> None:
+        """Refuse what would write too much: a few bytes of a pack can unpack to any size."""
+        if self.weigh(older, newer) > self.git.most:
+            raise self._too_large("what it changes comes to")
 
     def in_the_way(self, older: str, newer: str) -> list[str]:
         """List files nobody tracks that stand where going from one to the other would write."""
@@ -261,6 +272,24 @@ class Checkout(Histories):
             self.reset(commit)
 
     # Helpers.
+
+    def _unfinished(self) -> set[Path]:
+        return set((self.folders().common / "objects/pack").glob("tmp_*"))
+
+    def _drop_unfinished(self, known: set[Path]) -> None:
+        """Take away what a fetch left that did not end well; nobody else would for weeks."""
+        for path in self._unfinished() - known:
+            with suppress(OSError):
+                path.unlink()
+
+    def _too_large(self, what: str) -> NotPermitted:
+        repo, remote, branch = self.git.repo, self.remote, self.branch
+        return NotPermitted(
+            f"the remote '{remote}' has too much: {what} more than {self.git.most >> 20} MiB.",
+            code=TOO_LARGE,
+            remedy=f"If that is meant, stop the workers and bring it in by hand: "
+            f"git -C {repo} pull --ff-only {remote} {branch}",
+        )
 
     def _revert(self, commit: Commit) -> Done:
         if self.tree(commit.id) == self.tree(commit.parents[0]):

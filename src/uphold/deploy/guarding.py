@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 30.0
 """Seconds that one command of git gets."""
+MOST: Final = 1 << 30
+"""Bytes that one fetch may bring, and that an update may write into the checkout."""
+_MEMORY: Final = 2 << 30
+"""Bytes that one git may take: a small pack can hold what unpacks to any size."""
 GIT_FAILED: Final = "UPH_DEPLOY_GIT_FAILED"
 NO_GIT: Final = "UPH_DEPLOY_NO_GIT"
 _SETTINGS: Final = (
@@ -31,6 +35,7 @@ _SETTINGS: Final = (
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
     "fetch.fsckObjects=true",
+    "fetch.unpackLimit=1",  # all that comes is one file, whose size the kernel limits
     "fetch.prune=false",
     "fetch.writeCommitGraph=false",
     "gc.auto=0",  # it would go on behind our back, and beyond the limit
@@ -90,6 +95,7 @@ class Run(Protocol):
         input: bytes = ...,  # noqa: A002
         most: int = ...,
         keep: Sequence[int] = ...,
+        allowance: commands.Allowance | None = ...,
     ) -> Done:
         """Run it; never raises."""
         ...
@@ -130,8 +136,12 @@ class Git:
         run: Run = commands.run,
         transcript: Transcript | None = None,
         inherited: Mapping[str, str] = os.environ,
+        *,
+        most: int = MOST,
     ) -> None:
         self.repo = repo
+        self.most = most
+        """Bytes of the largest file that git may write here, a pack or one of the checkout."""
         self.transcript = transcript or Transcript()
         self.protocol = ""
         """The one protocol that may be spoken; none while it is empty."""
@@ -153,6 +163,7 @@ class Git:
             input=given,
             most=most,
             keep=self.keep,
+            allowance=commands.Allowance(self.most, _MEMORY),
         )
         if not quiet or not done.ok:
             self.transcript.add(done, "git " + readable(" ".join(words)))

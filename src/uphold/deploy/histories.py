@@ -106,6 +106,18 @@ class Histories:
 
     def added(self, older: str, newer: str) -> list[tuple[str, str, str]]:
         """List what going from one to the other adds: mode, blob and path."""
+        # A submodule is left out: its folder is not ours.
+        entries = self._changed(older, newer, "A")
+        return [entry for entry in entries if entry[0] != "160000"]
+
+    def weigh(self, older: str, newer: str) -> int:
+        """Count the bytes of the files that going from one to the other would write."""
+        blobs = [blob for mode, blob, _ in self._changed(older, newer, "AMT") if mode != "160000"]
+        words = ("cat-file", "--buffer", "--batch-check=%(objectsize)")
+        said = self.git.must(*words, given="\n".join(blobs).encode(), most=MUCH) if blobs else ""
+        return sum(map(int, said.split()))
+
+    def _changed(self, older: str, newer: str, kinds: str) -> list[tuple[str, str, str]]:
         said = self.git.must(
             "diff-tree",
             "-r",
@@ -114,7 +126,7 @@ class Histories:
             "--no-abbrev",
             "--no-renames",
             "--no-ext-diff",
-            "--diff-filter=A",
+            f"--diff-filter={kinds}",
             checked(older),
             checked(newer),
             "--",
@@ -124,8 +136,7 @@ class Histories:
         found = []
         for raw, path in zip(parts[::2], parts[1::2], strict=True):
             _, mode, _, blob, _ = raw.split()
-            if mode != "160000":  # a submodule: its folder is not ours
-                found.append((mode, blob, path))
+            found.append((mode, blob, path))
         return found
 
 

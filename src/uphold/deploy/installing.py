@@ -103,7 +103,8 @@ def _failed(done: Done) -> HostFailure:
     if done.returncode is None or done.timed_out:
         return HostFailure(f"packages were not installed: {done.error}", code=INSTALL_FAILED)
     lines = (done.stderr.strip() or done.stdout.strip() or done.error).splitlines()
-    said = readable(without_passwords("\n".join(lines[-5:])))
+    errors = [line for line in lines if line.startswith("ERROR: ")]  # warnings are in the log
+    said = readable(without_passwords(" ".join((errors or lines)[-5:])))
     return HostFailure(
         f"packages were not installed, pip ended with {done.returncode}: {said}",
         code=INSTALL_FAILED,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uphold.deploy.git import HISTORY, MOVED, moved
 from uphold.deploy.holding import clear_left_locks, held
 from uphold.deploy.records import INTERRUPTED, DeployRecord, End, Outcome, Step, Verb
-from uphold.errors import NotPermitted, UpholdError
+from uphold.errors import HostFailure, NotPermitted, UpholdError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -83,6 +83,18 @@ class RollingBack:
                 return self._revert(self._found(record), note)
         except (UpholdError, OSError) as cause:
             return self._ended(record, note, cause)
+
+    def return_to(self, record: DeployRecord, note: Note, *, why: str, code: str = "") -> Outcome:
+        """End it where it stands, while the workers are stopped; what was cut is put in order."""
+        if record.ended:
+            return self._outcome(record)
+        try:
+            if record.step is Step.REVERTING:
+                with held(self._checkout):
+                    record = self._found(record)
+        except (UpholdError, OSError) as cause:
+            why, code = f"{why} {cause}", getattr(cause, "code", "") or code
+        return self._ended(record, note, HostFailure(why, code=code))
 
     def _revert(self, record: DeployRecord, note: Note) -> Outcome:
         checkout, at = self._checkout, record

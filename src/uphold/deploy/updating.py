@@ -48,6 +48,7 @@ class Updating:
             checkout.check_clean(folders)
             target = checkout.fetch()
             base = self._without_own_reverts(before, target)
+            checkout.check_size(before, target)
             self._check_ways(before, base, target)
         if packages:
             self._check_requirements(target)
@@ -66,7 +67,11 @@ class Updating:
             return self._not_begun(record, note, str(cause), getattr(cause, "code", ""))
 
     def return_to(self, record: DeployRecord, note: Note, *, why: str, code: str = "") -> Outcome:
-        """Put the recorded commit back, while the workers are stopped: they were not well."""
+        """Put the recorded commit back, while the workers are stopped: it did not go well."""
+        if record.ended:
+            return self._outcome(record)
+        if record.step is Step.PREPARED:
+            return self._not_begun(record, note, why, code)
         try:
             with held(self._checkout, _PIP_TOO if record.installed else PATIENCE):
                 return self._return(record, note, why, code)
@@ -79,8 +84,6 @@ class Updating:
             return self._outcome(record)
         why = record.error or f"the update was interrupted while it was {_doing(record)}."
         code = record.code or INTERRUPTED
-        if record.step is Step.PREPARED:
-            return self._not_begun(record, note, why, code)
         if record.step is Step.APPLIED and self._is_whole(record):
             return self._outcome(record)
         return self.return_to(record, note, why=why, code=code)

@@ -6,8 +6,8 @@ there is much to start; they live only as long as the rush.
 
 from __future__ import annotations
 
+import _thread
 import asyncio
-import threading
 from collections import deque
 from contextlib import suppress
 from queue import SimpleQueue
@@ -20,6 +20,8 @@ Job = TypeVar("Job")
 Outcome = int | Exception
 
 _HANDS: Final = 2
+_AT_ONCE: Final = 8
+"""Outcomes that are told in one turn of the loop."""
 _MOST_WAITING: Final = 32
 """Each job holds a few descriptors until it is done."""
 
@@ -35,8 +37,9 @@ class Crew(Generic[Job]):
         self._outcomes: deque[tuple[Job, Outcome]] = deque()
         self._open = 0
         self._room = asyncio.Event()
-        for number in range(_HANDS):
-            threading.Thread(target=self._serve, name=f"spawn {number}", daemon=True).start()
+        for _ in range(_HANDS):
+            # Not `threading`: that waits until the thread has begun, which a rush lets us feel.
+            _thread.start_new_thread(self._serve, ())
 
     async def have_room(self) -> None:
         """Wait until they can take one more job."""
@@ -74,8 +77,10 @@ class Crew(Generic[Job]):
                     self._loop.call_soon_threadsafe(self._collect)
 
     def _collect(self) -> None:
-        while self._outcomes:
+        for _ in range(min(_AT_ONCE, len(self._outcomes))):
             job, outcome = self._outcomes.popleft()
             self._open -= 1
             self._done(job, outcome)
         self._room.set()
+        if self._outcomes:
+            self._loop.call_soon(self._collect)

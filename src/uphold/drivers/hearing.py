@@ -76,7 +76,8 @@ class Hearing:
                 self._introduce(fact, child=False)
             case Exited() | Gone():
                 # Its last words were sent before its end: they are read before that is told.
-                self._source.drain()
+                if self._senders.knows(fact.slot):  # not again for Gone, right after Exited
+                    self._source.drain()
                 self._dismiss(fact.slot, fact.generation)
             case StartFailed():
                 self._dismiss(fact.slot, fact.generation)

@@ -74,6 +74,10 @@ class Senders:
         if known is not None and known.sender.generation <= generation:
             self._forget(slot)
 
+    def knows(self, slot: str) -> bool:
+        """Tell whether a run of this slot may speak."""
+        return slot in self._by_slot
+
     def find(self, pid: int) -> Sender | str:
         """Give the run a process belongs to, or a word for why it is not believed."""
         known = self._by_pid.get(pid)

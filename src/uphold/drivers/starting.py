@@ -56,6 +56,25 @@ class Order:
         """Looks into a slot that is not plainly free, or spawns it on another thread."""
 
 
+class Slice:
+    """What all who start something may take of one turn of the loop, together."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began: float | None = None
+
+    async def share(self) -> None:
+        """Go on if this turn has time left, else in a later one; who came first goes on first."""
+        while self._began is not None and self._clock.now().mono - self._began > SLICE:  # noqa: ASYNC110 - the next turn is meant
+            await asyncio.sleep(0)
+        if self._began is None:
+            self._began = self._clock.now().mono
+            asyncio.get_running_loop().call_soon(self._renew)
+
+    def _renew(self) -> None:
+        self._began = None
+
+
 class _Aside(NamedTuple):
     """A start that a crew is at."""
 
@@ -91,6 +110,7 @@ class Starter:
         self._accepted: dict[str, list[Order]] = {}
         self._crew: Crew[_Aside] | None = None
         self._rushes = 0
+        self._slice = Slice(clock)
 
     async def start_all(self, launches: Sequence[Launch], deadline: float | None) -> None:
         """Start these; those that must wait for something do not keep the others waiting."""
@@ -139,11 +159,11 @@ class Starter:
         """Start, slice by slice, those that are plainly free; give the others."""
         crew = None if len(orders) < _WORTH_A_CREW else self._call_crew()
         others = []
-        began = self._clock.now().mono
         try:
             for order in orders:
                 if crew is not None:
                     await crew.have_room()
+                await self._slice.share()
                 if order.withdrawn:
                     continue
                 if self._is_late(deadline):
@@ -151,9 +171,6 @@ class Starter:
                     self._settle(order)
                 elif not self._start_at_once(order, crew):
                     others.append(order)
-                if self._clock.now().mono - began > SLICE:
-                    await asyncio.sleep(0)
-                    began = self._clock.now().mono
             if crew is not None:
                 await crew.finish()
         finally:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.core.events import Condemned
 from uphold.host.processes.scanning import in_thread
-from uphold.host.trees import proportional, resident
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,6 +102,8 @@ def weigh(loads: Sequence[Load]) -> list[tuple[Load, int]]:
     The quick sum counts shared pages several times, so whoever is too heavy by it is weighed
     again, exactly.
     """
+    from uphold.host.trees import proportional, resident  # noqa: PLC0415 - few declare a limit
+
     heavy = [load for load in loads if resident(load.pids) > load.allowed]
     exact = [(load, proportional(load.pids)) for load in heavy]
     return [(load, used) for load, used in exact if used > load.allowed]

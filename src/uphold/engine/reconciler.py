@@ -132,6 +132,8 @@ class Reconciler:
 
     async def _rest(self) -> None:
         """Leave others their time; in a rush, wait for what was begun: turns become larger."""
+        if self._declared().closing is not None and not self._begun:
+            return  # all has come to something, and nobody is left who needs the time
         pause = self._rest_until - self._clock.now().mono
         if pause > 0:
             await self._clock.sleep(pause)

@@ -21,7 +21,7 @@ from uphold.host.environments import BASE, DEFAULT_PATH
 from uphold.host.proctable import main_children, read_proc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 LIMIT: Final = 30.0
 """Seconds a program gets unless somebody says otherwise."""
@@ -58,6 +58,16 @@ class Done:
         return not self.error
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much a program, and each one it starts, may use of the machine."""
+
+    file: int
+    """Bytes of the largest file that it may write."""
+    memory: int
+    """Bytes of memory of its own."""
+
+
 def clean_environment(
     inherited: Mapping[str, str], also: Sequence[str] = (), **own: str
 ) -> dict[str, str]:
@@ -82,6 +92,7 @@ def run(  # noqa: PLR0913 - what a program is started with
     input: bytes = b"",  # noqa: A002 - what the standard library calls it
     most: int = MOST,
     keep: Sequence[int] = (),
+    allowance: Allowance | None = None,
 ) -> Done:
     """Run a program to its end, without a shell, and tell how it went; never raises.
 
@@ -103,8 +114,9 @@ def run(  # noqa: PLR0913 - what a program is started with
             stderr=subprocess.PIPE,
             process_group=0,
             pass_fds=tuple(keep),
+            preexec_fn=None if allowance is None else _enforcing(allowance),  # noqa: PLW1509 - plain system calls only
         )
-    except (OSError, ValueError) as cause:
+    except (OSError, ValueError, subprocess.SubprocessError) as cause:
         return _never_ran(words, os.fspath(cwd), cause)
     with ExitStack() as closing:
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -299,6 +311,29 @@ class _Watch:
 
     def _now(self) -> float:
         return self._clock.now().mono
+
+
+def _enforcing(allowance: Allowance) -> Callable[[], None]:
+    """Give what has the kernel see to an allowance, to be called in a child before it is one."""
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    wanted = {
+        resource.RLIMIT_FSIZE: allowance.file,
+        resource.RLIMIT_DATA: allowance.memory,
+        resource.RLIMIT_CORE: 0,
+    }
+    limits = []
+    for kind, most in wanted.items():
+        _, hard = resource.getrlimit(kind)
+        lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        limits.append((kind, (lower, lower)))
+
+    def enforce() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then it hears of it, and can say so
+        for kind, pair in limits:
+            resource.setrlimit(kind, pair)
+
+    return enforce
 
 
 def _never_ran(argv: tuple[str, ...], cwd: str, cause: Exception) -> Done:

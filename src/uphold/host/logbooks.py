@@ -161,13 +161,10 @@ class Logbook:
             for start in range(0, len(records), _LARGEST_WRITE):
                 some = records[start : start + _LARGEST_WRITE]
                 self._add(self._runtime, some, _for_programs)
-                self._add(self._supervisor, some, _for_people)
-            if self._echo is not None:
-                for record in records:
-                    self._repeat(_for_people(record))
-            if self.heard_by is not None:
-                for record in records:
-                    self.heard_by(_for_people(record))
+                for line in self._add(self._supervisor, some, _for_people):
+                    self._repeat(line)
+                    if self.heard_by is not None:
+                        self.heard_by(line)
 
     def _record(self, entry: Entry) -> Record:
         return {
@@ -208,14 +205,16 @@ class Logbook:
 
     def _add(
         self, file: RotatingFile, records: list[Record], shape: Callable[[Record], bytes]
-    ) -> None:
+    ) -> list[bytes]:
+        lines = [shape(record) for record in records]
         try:
             if self._lost[file]:
                 file.write(shape(_loss(records[0], self._lost[file])))
                 self._lost[file] = 0
-            file.write(b"".join(map(shape, records)))
+            file.write(b"".join(lines))
         except OSError:
             self._lost[file] += len(records)
+        return lines
 
     def _repeat(self, line: bytes) -> None:
         """Show the line on stderr too, unless whoever reads that has stopped reading."""

@@ -11,7 +11,12 @@ import select
 import sys
 from functools import cache
 from stat import S_IXUSR
-from typing import Final, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, NamedTuple
+else:
+    from uphold.tuples import NamedTuple
 
 _NONCE: Final = b"UPHOLD_NONCE="
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -105,10 +110,14 @@ def main_children() -> list[int]:
 def boot_id() -> str:
     """Name the current boot of this machine; every recorded process number is void after it."""
     try:
-        with open(_BOOT_ID, encoding="ascii") as file:  # noqa: PTH123 - pathlib costs an import
-            return file.read().strip()
+        told = read_proc(_BOOT_ID, at_once=True)
     except OSError:
-        return _run(["sysctl", "-n", "kern.bootsessionuuid"]).strip() or "unknown"
+        told = b""
+    return told.decode("ascii").strip() or _boot_id_by_sysctl()
+
+
+def _boot_id_by_sysctl() -> str:
+    return _run(["sysctl", "-n", "kern.bootsessionuuid"]).strip() or "unknown"
 
 
 def pidfd_inode(pidfd: int) -> int:

@@ -7,12 +7,15 @@ Kept light, because the command line imports it for every `status`.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.host.proctable import read_proc
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+    from typing import Final, NamedTuple
+else:
+    from uphold.tuples import NamedTuple
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")

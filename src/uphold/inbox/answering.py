@@ -15,6 +15,7 @@ from uphold.inbox.folders import Mark, Top, Unmounted, Wrong
 from uphold.inbox.listings import Scan, names_in
 from uphold.inbox.shelves import Shelves, write_all
 from uphold.inbox.surveys import survey
+from uphold.inbox.trusting import numbers_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Helper:
         self._owner: str = settings["owner"]
         mark = settings.get("mark") or {}
         self._mark = Mark(mark.get("device"), tuple(mark.get("beneath", ())))
-        self._scan = Scan(settings["pattern"])
+        self._trusted = numbers_of(settings.get("trusted") or ())
+        self._scan = Scan(settings["pattern"], self._trusted)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what is asked, to one thing or to `each` of several; failures are answers too."""
@@ -101,7 +103,7 @@ class Helper:
             return survey(top, self._paths)
         if what not in _SHELVED:
             raise Wrong(f"nobody knows how to {what}")
-        return _shelve(Shelves(top, self._owner), what, given)
+        return _shelve(Shelves(top, self._owner, self._trusted), what, given)
 
     def _names(self, top: Top, folder: str, most: int) -> list[dict[str, Any]]:
         try:

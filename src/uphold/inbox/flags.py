@@ -83,6 +83,18 @@ class Flag:
     rank: tuple[int, int] = (0, 0)
     """Class and number of its handler."""
 
+    def refused(self, reason: str, code: str) -> Rejected:
+        """Refuse it, for what it is and not for what it says."""
+        return Rejected(
+            file=self.file,
+            reason=reason,
+            code=code,
+            task_id=self.task_id,
+            handler=self.handler,
+            worker_id=self.worker_id,
+            label=self.label,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:

@@ -33,7 +33,8 @@ LONGEST_LOOK = 3.0
 class Scan:
     """Looks through one folder again and again; what a look did not reach is next."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, trusted: frozenset[int] | None = None) -> None:
+        self._trusted = trusted
         self._ours = re.compile(translate(pattern)).match
         self._entries: Any = None
         """What is being read; None: the next look begins anew."""
@@ -47,7 +48,7 @@ class Scan:
                 self._read_on(folder)
             entries: list[dict[str, Any]] = []
             while self._waiting and len(entries) < most:
-                if (entry := _entry(folder, self._waiting.pop())) is not None:
+                if (entry := _entry(folder, self._waiting.pop(), self._trusted)) is not None:
                     entries.append(entry)
         except OSError:
             self.close()
@@ -111,7 +112,7 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None  # somebody else took it
 
 
-def _entry(folder: int, name: str) -> dict[str, Any] | None:
+def _entry(folder: int, name: str, trusted: frozenset[int] | None) -> dict[str, Any] | None:
     """Describe a flag as it is now, with what it holds if that is little; None if it is gone."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -123,5 +124,5 @@ def _entry(folder: int, name: str) -> dict[str, Any] | None:
         "modified": status.st_mtime_ns / 1e9,
         "size": status.st_size,
         "odd": oddity(status),
-        "content": None if large else take_if_there(folder, name),
+        "content": None if large else take_if_there(folder, name, trusted),
     }

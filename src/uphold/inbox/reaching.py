@@ -186,6 +186,7 @@ class Reach:
             "paths": self._spec.paths,
             "pattern": self._spec.pattern,
             "owner": self._owner,
+            "trusted": self._spec.owners,
             "mark": self._mark,
         }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.errors import HostFailure
 from uphold.inbox.flags import (
+    NOT_ALLOWED,
     PATIENCE,
     UNREADABLE,
     Flag,
@@ -183,7 +184,12 @@ def _reading(name: str, content: Content | Odd, rules: Rules, now: float) -> Rea
         if worker is not None and worker not in rules.workers:
             return NotOurs(file=name, worker_id=worker)
         return Rejected(file=name, reason=f"the file is {content.what}.", code=UNREADABLE)
-    return read_flag(name, content.raw, rules=rules, now=now, modified=content.modified)
+    reading = read_flag(name, content.raw, rules=rules, now=now, modified=content.modified)
+    if content.stranger and isinstance(reading, Flag):
+        return reading.refused(
+            f"the file belongs to {content.stranger}, who is not among inbox.owners.", NOT_ALLOWED
+        )
+    return reading
 
 
 def _settled(reading: Reading, claimed: str) -> Claimed | Refused:

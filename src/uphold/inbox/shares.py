@@ -60,6 +60,8 @@ class Content:
     modified: float
     claimed: str = ""
     """Its name in `processing/`, once it is ours."""
+    stranger: str = ""
+    """Whose it is, if that is nobody whose orders count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,4 +257,5 @@ def _content(found: dict[str, Any]) -> Content | Odd | None:
     if "odd" in found:
         return Odd(what=found["odd"], modified=found["modified"], claimed=claimed)
     raw = a2b_base64(found["raw"])
-    return Content(raw=raw, modified=found["modified"], claimed=claimed)
+    stranger = found.get("stranger", "")
+    return Content(raw=raw, modified=found["modified"], claimed=claimed, stranger=stranger)

@@ -13,6 +13,7 @@ from binascii import a2b_base64, b2a_base64
 from contextlib import suppress
 
 from uphold.inbox.folders import Top, Wrong, checked
+from uphold.inbox.trusting import user_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,13 +38,14 @@ _ABANDONED = 3600.0
 class Shelves:
     """Does what is asked, on a share that is there."""
 
-    def __init__(self, top: Top, owner: str) -> None:
+    def __init__(self, top: Top, owner: str, trusted: frozenset[int] | None = None) -> None:
         self._top = top
         self._owner = owner
+        self._trusted = trusted
 
     def peek(self, name: str) -> dict[str, Any]:
         """Read a flag where it lies."""
-        return take_if_there(self._top.folder("inbox"), checked(name))
+        return take_if_there(self._top.folder("inbox"), checked(name), self._trusted)
 
     def claim(self, name: str, token: str) -> dict[str, Any]:
         """Make a flag ours by moving it to `processing/`, then read it there, once."""
@@ -56,7 +58,7 @@ class Shelves:
             # Over a network a rename that worked may be tried again and not find the file.
             if not exists(processing, taken):
                 return {"gone": True}
-        return {"claimed": taken, **take(processing, taken, LARGEST_FLAG)}
+        return {"claimed": taken, **take(processing, taken, LARGEST_FLAG, trusted=self._trusted)}
 
     def give_back(self, claimed: str, name: str) -> bool:
         """Put a claimed flag back where it lay; False if another one lies there by now."""
@@ -68,7 +70,8 @@ class Shelves:
 
     def reread(self, claimed: str) -> dict[str, Any]:
         """Read again what was claimed earlier."""
-        found = take_if_there(self._top.folder("processing"), checked(claimed))
+        processing = self._top.folder("processing")
+        found = take_if_there(processing, checked(claimed), self._trusted)
         return {"claimed": claimed, **found}
 
     def reject(self, folder: str, name: str, kept: str, reason: str) -> str | None:
@@ -184,10 +187,19 @@ class Shelves:
         return removed
 
 
-def take(
-    folder: int, name: str, limit: int, *, end: bool = False, linked: bool = False
+def take(  # noqa: PLR0913 - on which terms
+    folder: int,
+    name: str,
+    limit: int,
+    *,
+    end: bool = False,
+    linked: bool = False,
+    trusted: frozenset[int] | None = None,
 ) -> dict[str, Any]:
-    """Read a file of strangers, or say what is odd about it; it is never waited for."""
+    """Read a file of strangers, or say what is odd about it; it is never waited for.
+
+    If it belongs to none of the users that are `trusted`, the answer names that stranger.
+    """
     first = os.stat(name, dir_fd=folder, follow_symlinks=False)
     odd = oddity(first)
     if odd:  # a device could do something when it is opened, so it is not
@@ -213,13 +225,16 @@ def take(
     if len(raw) > limit:
         return {"odd": f"larger than {limit} bytes", "modified": found.st_mtime}
     text = b2a_base64(raw, newline=False).decode()
-    return {"raw": text, "modified": found.st_mtime, "size": found.st_size}
+    answer = {"raw": text, "modified": found.st_mtime, "size": found.st_size}
+    if trusted is not None and found.st_uid not in trusted:
+        answer["stranger"] = user_of(found.st_uid)
+    return answer
 
 
-def take_if_there(folder: int, name: str) -> dict[str, Any]:
+def take_if_there(folder: int, name: str, trusted: frozenset[int] | None = None) -> dict[str, Any]:
     """Read a flag, unless somebody was faster."""
     try:
-        return take(folder, name, LARGEST_FLAG)
+        return take(folder, name, LARGEST_FLAG, trusted=trusted)
     except FileNotFoundError:
         return {"gone": True}
 

@@ -8,7 +8,6 @@ beyond anything that could have been lost, and the skipped range is told as a ga
 
 from __future__ import annotations
 
-import re
 import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -27,11 +26,12 @@ from uphold.journal.tables import (
     SET_META,
     SUPERVISOR,
 )
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from uphold.journal.rows import Owner
 
-_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_NUMBER: Final = pattern(r"[0-9]{1,18}")
 SEQ_SKIP: Final = 1_000_000
 GENERATION_SKIP: Final = 1_000
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 CHUNK = 65536
 """What a FIFO holds, and how far back the end of the last line is looked for."""
 _HALF = CHUNK // 2
-_ALIGNED, _STRIDE = 16_384, 49_152
+_ALIGNED, _STRIDE = 65_536, 262_144
 """In a flood each splice ends at a multiple of the one, after at most the other: the page cache
-then gets few large pieces, which costs a seventh less than taking all that a FIFO holds."""
+then gets few large pieces, which costs less than taking all that a FIFO happens to hold."""
 _splice, _AT_ONCE = os.splice, os.SPLICE_F_NONBLOCK
 _LOOK_EVERY = 1_000_000
 """Microseconds after which the file is looked at again: people remove and empty logs."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
 from uphold.core.texts import printable
+from uphold.patterns import pattern
 
 __all__ = ["HIDDEN", "Redactor", "is_secret_name", "printable"]
 
@@ -25,7 +25,7 @@ _SHORTEST_LINE: Final = 16
 """Lines of a secret with many lines (a key) are secrets by themselves from this length on."""
 _DEEPEST: Final = 64
 
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORDS: Final = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORDS: Final = frozenset(
     {"passwords", "passphrase", "secrets", "authorization", "credential", "credentials"}
     | {"dsn", "cookie", "bearer"}
@@ -35,7 +35,8 @@ _KEY_OWNERS: Final = frozenset(
     {"api", "access", "private", "secret", "signing", "encryption", "ssh", "auth", "master"}
 )
 
-_NAMED: Final = r"""(?ix)
+_NAMED: Final = pattern(
+    r"""(?ix)
     (?P<name>
         (?: pass(?:words?|wd|phrase) | secrets? | credentials? | authorization
           | api[_-]?key | private[_-]?key | access[_-]?key | secret[_-]?key
@@ -48,13 +49,16 @@ _NAMED: Final = r"""(?ix)
         (?: "(?:[^"\\]|\\.)*+" | '(?:[^'\\]|\\.)*+' | [^\s,;&"'<>)}\]]++ )
     )
     """
-_BEARER: Final = re.compile(r"(?i)\b(bearer[ ]{1,2}+)[a-z0-9._~+/=-]{8,}+")
-_SHAPES: Final = r"""(?x)
+)
+_BEARER: Final = pattern(r"(?i)\b(bearer[ ]{1,2}+)[a-z0-9._~+/=-]{8,}+")
+_SHAPES: Final = pattern(
+    r"""(?x)
       (?<![A-Za-z0-9]) (?: gh[opsu] | github_pat | glpat | xox[abprs] | sk | rk | pk )
         [_-] [A-Za-z0-9_-]{16,}+
     | (?<![A-Za-z0-9]) A[KS]IA [0-9A-Z]{16}+
     | (?<![A-Za-z0-9]) eyJ [\w-]{8,}+ \. [\w-]{8,}+ (?: \. [\w-]*+ )?+
     """
+)
 _TELLTALES: Final = (
     *("pass", "secret", "credential", "authorization", "key", "token", "dsn", "cookie", "_pwd"),
     "bearer",
@@ -62,11 +66,12 @@ _TELLTALES: Final = (
 """One of these is in every text in which `_NAMED` or `_BEARER` finds anything."""
 _SHORTEST_SHAPE: Final = 19
 """Of these nothing shorter is found, and none holds a space: most texts need no closer look."""
-_PEM: Final = re.compile(
+_PEM: Final = pattern(
     r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?"
     r"(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)"
 )
-_URL: Final = r"""(?ix)
+_URL: Final = pattern(
+    r"""(?ix)
     (?P<scheme> \b [a-z] [a-z0-9+.\-]{1,20}+ :// )
     (?P<user>
         [^\s/?\#"'<>]* @
@@ -75,13 +80,8 @@ _URL: Final = r"""(?ix)
     (?P<place> [^\s"'<>?\#]*+ )
     (?P<query> \? [^\s"'<>\#]*+ )?+
     """
-_QUERY_VALUE: Final = re.compile(r"=[^&;]*+")
-
-
-@cache
-def _pattern(text: str) -> re.Pattern[str]:
-    """Compile one of the long ones when it is needed first; a supervisor may never need it."""
-    return re.compile(text)
+)
+_QUERY_VALUE: Final = pattern(r"=[^&;]*+")
 
 
 def is_secret_name(name: str) -> bool:
@@ -113,14 +113,14 @@ class Redactor:
         if "-----BEGIN " in text:
             text = _PEM.sub(HIDDEN, text)
         if "://" in text:
-            text = _pattern(_URL).sub(_bare_url, text)
+            text = _URL.sub(_bare_url, text)
         if _may_tell(text):
             if ":" in text or "=" in text:
-                text = _pattern(_NAMED).sub(_without_value, text)
+                text = _NAMED.sub(_without_value, text)
             text = _BEARER.sub(rf"\1{HIDDEN}", text)
         if len(max(text.split(), key=len, default="")) < _SHORTEST_SHAPE:
             return text
-        return _pattern(_SHAPES).sub(HIDDEN, text)
+        return _SHAPES.sub(HIDDEN, text)
 
     def value(self, value: Any) -> Any:
         """Take secrets out of JSON-like content; what is given stays as it was."""

@@ -51,6 +51,9 @@ async def _survey(spec: InboxSpec) -> dict[str, Any]:
 def _signatures(spec: InboxSpec) -> Iterator[Finding]:
     if spec.require_signature:
         yield ok("flags", f"only signed ones are obeyed ({len(spec.senders)} senders).")
+    elif spec.owners:
+        users = ", ".join(spec.owners)
+        yield ok("flags", f"only those are obeyed that belong to {users}, root or this user.")
     else:
         yield warn(
             "flags",

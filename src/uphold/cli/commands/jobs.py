@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.cli.arguments import refusal
 from uphold.cli.history import (
     declare_history_options,
     declare_label_option,
@@ -77,9 +78,7 @@ def _states(text: str) -> list[str]:
     found = words(text)
     for word in found:
         if word not in STATES:
-            import argparse
-
-            raise argparse.ArgumentTypeError(f"'{word}' is no state; there are {', '.join(STATES)}")
+            raise refusal(f"'{word}' is no state; there are {', '.join(STATES)}")
     return found
 
 

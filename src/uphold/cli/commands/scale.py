@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-
-from uphold.cli.arguments import add_order_options
+from uphold.cli.arguments import add_order_options, refusal
 from uphold.cli.orders import submit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,5 +28,5 @@ def name_and_number(text: str) -> tuple[str, int]:
     """Read `NAME=N`."""
     name, equals, number = text.partition("=")
     if not (name and equals and number.isascii() and number.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with a whole number, as in web=3")
+        raise refusal(f"'{text}' is not NAME=N with a whole number, as in web=3")
     return name, int(number)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-
-from uphold.cli.arguments import add_order_options
+from uphold.cli.arguments import add_order_options, refusal
 from uphold.cli.orders import submit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,4 +31,4 @@ def signal_name(text: str) -> str:
             return Signals(int(text)).name.removeprefix("SIG")
         return Signals[f"SIG{text.upper().removeprefix('SIG')}"].name.removeprefix("SIG")
     except (KeyError, ValueError):
-        raise argparse.ArgumentTypeError(f"there is no signal '{text}'; try HUP or USR1") from None
+        raise refusal(f"there is no signal '{text}'; try HUP or USR1") from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from uphold.cli.arguments import usage_error
 from uphold.cli.places import locate
 from uphold.cli.rendering import key_values, store_line, table
@@ -14,8 +12,10 @@ from uphold.cli.times import now
 from uphold.cli.usage import add_usage
 from uphold.cli.verdicts import exit_code
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import Any
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,17 +8,17 @@ by hierarchies of the first.
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.host.proctable import read_proc
+from uphold.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CONTROLLERS: Final = ("pids", "memory", "cpu")
-_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+_ESCAPED: Final = pattern(r"\\([0-7]{3})")
 
 
 class Hierarchies(NamedTuple):

@@ -6,10 +6,10 @@ for adoption, verified stops and left-overs; never on the way of an ordinary res
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import os
 import sys
-import threading
 from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -186,7 +186,8 @@ async def in_thread(work: Callable[[], Answer]) -> Answer:
         with suppress(RuntimeError):  # the loop has ended meanwhile: nobody waits any more
             loop.call_soon_threadsafe(settle, answer, cause)
 
-    threading.Thread(target=run, name="uphold-scan", daemon=True).start()
+    # Not `threading`: that waits until the thread has begun, which a busy machine lets us feel.
+    _thread.start_new_thread(run, ())
     return await future
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import grp
 import os
 import pwd
 import resource
@@ -275,6 +274,8 @@ def _user(name: str) -> pwd.struct_passwd:
 
 
 def _gid(name: str) -> int:
+    import grp  # noqa: PLC0415 - few declare one
+
     try:
         return int(name) if name.isdigit() else grp.getgrnam(name).gr_gid
     except KeyError:
