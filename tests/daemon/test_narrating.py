@@ -96,3 +96,8 @@ def test_an_order_carries_its_id_and_label():
     )
     assert "verb=stop" in message
     assert "reason" not in message
+
+
+def test_what_is_done_with_flags_is_told_once_by_whoever_does_it():
+    note = Note(type="flag.rejected", entity_type="flag", entity_id="task_7", payload={})
+    assert told(note) == []

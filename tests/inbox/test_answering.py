@@ -101,11 +101,11 @@ def test_descriptors_are_given_back_whatever_happens(helper, root):
     def count():
         return len(os.listdir("/proc/self/fd"))
 
-    helper.answer({"id": 1, "do": "flags", "after": None, "most": 5})
+    helper.answer({"id": 1, "do": "flags", "most": 5})
     before = count()
     (root / "Worker_Outbox").rmdir()
     for _ in range(20):
-        helper.answer({"id": 1, "do": "flags", "after": None, "most": 5})
+        helper.answer({"id": 1, "do": "flags", "most": 5})
         helper.answer({"id": 1, "do": "put", "folder": "outbox", "name": "x", "content": "",
                        "new": False, "durable": False})  # fmt: skip
         helper.answer({"id": 1, "do": "peek", "name": "../x"})
@@ -115,6 +115,34 @@ def test_descriptors_are_given_back_whatever_happens(helper, root):
     for _ in range(20):
         assert helper.answer({"id": 1, "do": "survey"})["no"] == "unmounted"
     assert count() == before
+
+
+@pytest.mark.accepts("P23")
+def test_the_same_is_done_to_several_and_what_is_wrong_with_one_is_no_matter_of_the_others(
+    helper, root
+):
+    inbox = root / "Worker_Inbox"
+    for name in ("a", "b"):
+        (inbox / f"supervisor_{name}.flag").write_text("[]")
+    wanted = [{"name": f"supervisor_{name}.flag", "token": "t"} for name in ("a", "../x", "b")]
+    claims = helper.answer({"id": 1, "do": "claim", "each": wanted})["ok"]
+    assert ["ok" in each for each in claims] == [True, False, True]
+    wanted = [
+        {
+            "receipt": f"{number}.json",
+            "content": "",
+            "claimed": each["ok"]["claimed"],
+            "kept": f"kept{number}",
+            "reason": "no list",
+        }
+        for number, each in enumerate((claims[0], claims[2]))
+    ]
+    (inbox / "rejected").mkdir()
+    (inbox / "rejected" / "kept0.reason.txt").touch()
+    answers = helper.answer({"id": 2, "do": "dismiss", "each": wanted})["ok"]
+    assert ["ok" in each for each in answers] == [False, True]
+    assert sorted(os.listdir(root / "Worker_Outbox")) == ["0.json", "1.json"]
+    assert (inbox / "rejected" / "kept1.reason.txt").read_text() == "no list"
 
 
 def test_requests_are_answered_in_their_order_until_nobody_asks(root):

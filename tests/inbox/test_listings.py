@@ -33,14 +33,14 @@ def test_a_look_that_is_cut_short_goes_on_where_it_stopped(folder, monkeypatch, 
     scan = Scan("supervisor_*.flag")
     seen, looks = set(), 0
     while True:
-        found = scan.flags(descriptor, None, 200)
+        found = scan.flags(descriptor, 200)
         seen |= {each["name"] for each in found["entries"]}
         looks += 1
         if not found["more"]:
             break
     assert len(seen) == 350
     assert looks == 4
-    assert len(scan.flags(descriptor, None, 200)["entries"]) in {100, 101}, "and anew"
+    assert len(scan.flags(descriptor, 200)["entries"]) in {100, 101}, "and anew"
     scan.close()
 
 
@@ -50,7 +50,7 @@ def test_a_look_that_takes_too_long_ends_by_itself(folder, monkeypatch):
     fill(path, 300)
     monkeypatch.setattr(listings, "LONGEST_LOOK", -1.0)
     scan = Scan("supervisor_*.flag")
-    found = scan.flags(descriptor, None, 200)
+    found = scan.flags(descriptor, 200)
     assert found["more"]
     assert len(found["entries"]) < 100
     scan.close()
@@ -61,7 +61,7 @@ def test_many_other_files_cost_no_look_at_them(folder, monkeypatch):
     monkeypatch.setattr(listings, "MOST_LOOKED_AT", 5)
     fill(path, 300, "task_{}.flag")
     fill(path, 3)
-    found = Scan("supervisor_*.flag").flags(descriptor, None, 200)
+    found = Scan("supervisor_*.flag").flags(descriptor, 200)
     assert [each["name"] for each in found["entries"]] == [
         "supervisor_0.flag",
         "supervisor_1.flag",
@@ -69,15 +69,21 @@ def test_many_other_files_cost_no_look_at_them(folder, monkeypatch):
     ]
 
 
-def test_only_what_comes_after_a_certain_flag_is_listed(folder):
+def test_what_did_not_fit_comes_next_and_the_folder_is_read_only_then_again(folder):
     path, descriptor = folder
     fill(path, 10)
     scan = Scan("supervisor_*.flag")
-    first = scan.flags(descriptor, None, 4)
-    assert first["last"] == [1_003_000_000_000, "supervisor_3.flag"]
-    second = scan.flags(descriptor, tuple(first["last"]), 6)
-    assert [each["modified"] for each in second["entries"]] == [1004, 1005, 1006, 1007, 1008, 1009]
-    assert second["last"] is None
+    first = scan.flags(descriptor, 4)
+    assert [each["modified"] for each in first["entries"]] == [1000, 1001, 1002, 1003]
+    assert first["more"]
+    fill(path, 1, "supervisor_new{}.flag")
+    (path / "supervisor_5.flag").unlink()
+    (path / "supervisor_6.flag").write_text("grown")
+    second = scan.flags(descriptor, 6)
+    assert [each["name"][11] for each in second["entries"]] == ["4", "6", "7", "8", "9"]
+    assert second["entries"][1]["size"] == 5, "as it is when it is given"
+    assert not second["more"]
+    assert len(scan.flags(descriptor, 200)["entries"]) == 10
 
 
 def test_folders_of_ours_are_listed_the_newest_first(folder):

@@ -61,8 +61,8 @@ class Site:
     async def known(self, task_id):
         return self.first.get(task_id)
 
-    async def tell(self, kind, about, more):
-        self.told.append((kind, about))
+    async def tell(self, kind, told):
+        self.told += [(kind, about) for about, _ in told]
 
     def drop(self, name="supervisor_pause_OrionMX.flag", **content):
         given = {"task_id": f"task_{len(list(self.inbox.iterdir()))}", "handler": "pause_watcher"}

@@ -9,8 +9,9 @@ import pytest
 from inbox.sharing import lay_out, tools_for, with_share
 from uphold.core.events import Moment
 from uphold.core.specs import Instant
+from uphold.errors import HostFailure
 from uphold.inbox.flags import Rules
-from uphold.inbox.receiving import Receiver
+from uphold.inbox.receiving import AT_ONCE, Receiver
 
 NOW = 1_770_300_000.0
 RULES = Rules(workers=frozenset({"web"}), fallback=("web",))
@@ -152,13 +153,13 @@ def test_without_an_inbox_there_is_nothing_to_do(root):
 def test_a_flag_that_becomes_somebody_elses_before_it_is_claimed_is_put_back(root):
     async def work(tools):
         inbox = tools.inbox
-        claim = inbox.claim
+        claim = inbox.claim_each
 
-        async def late(name):
-            tools.drop(name, order("one", worker_id="theirs"))
-            return await claim(name)
+        async def late(names):
+            tools.drop(names[0], order("one", worker_id="theirs"))
+            return await claim(names)
 
-        inbox.claim = late
+        inbox.claim_each = late
         path = tools.drop("supervisor_1.flag", order("one"))
         poll = await Receiver(inbox).poll(RULES, at())
         assert (poll.claimed, poll.refused, poll.others) == ((), (), 1)
@@ -168,15 +169,36 @@ def test_a_flag_that_becomes_somebody_elses_before_it_is_claimed_is_put_back(roo
     with_share(root, work)
 
 
+def test_a_share_that_goes_away_in_the_middle_takes_nothing_back_that_was_claimed(root):
+    async def work(tools):
+        inbox = tools.inbox
+        claim = inbox.claim_each
+
+        async def once(names):
+            if list((root / "Worker_Inbox/processing").glob("*")):
+                raise HostFailure("it is away.", code="UPH_SHARE_UNREACHABLE")
+            return await claim(names)
+
+        inbox.claim_each = once
+        for number in range(AT_ONCE + 5):
+            tools.drop(f"supervisor_{number}.flag", order(f"task{number}"))
+        poll = await Receiver(inbox).poll(RULES, at())
+        assert len(poll.claimed) == AT_ONCE
+        assert poll.failure is not None
+        assert poll.failure.code == "UPH_SHARE_UNREACHABLE"
+
+    with_share(root, work)
+
+
 def test_one_file_that_cannot_be_claimed_hides_no_other(root):
     async def work(tools):
         inbox = tools.inbox
-        claim = inbox.claim
+        claim = inbox.claim_each
 
-        async def broken(name):
-            return await claim("../x" if name == "supervisor_1.flag" else name)
+        async def broken(names):
+            return await claim(["../x" if name == "supervisor_1.flag" else name for name in names])
 
-        inbox.claim = broken
+        inbox.claim_each = broken
         tools.drop("supervisor_1.flag", order("one"))
         tools.drop("supervisor_2.flag", order("two"))
         poll = await Receiver(inbox).poll(RULES, at())

@@ -1,8 +1,10 @@
 /* Makes one chosen call of a process fail, or kills the process in it.
  *
  * Loaded by LD_PRELOAD. A page shared with the test says which call: the Nth of those that touch
- * a file below one folder, counted over all threads together. strace counts for each thread on
- * its own, so with it the calls of the journal's and the mirror's threads cannot be chosen.
+ * a file below one folder, counted over all threads and processes together. strace counts for
+ * each thread on its own, so with it the calls of the journal's and the mirror's threads cannot be
+ * chosen. The first process to make such a call owns the page: who is killed elsewhere (a helper,
+ * a git) takes it along, as if the machine had failed, unless it is to die alone.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,13 +20,15 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { KILLED = 0, INPUT_OUTPUT = 1, NO_SPACE = 2, TORN = 3 };
+enum { KILLED = 0, INPUT_OUTPUT = 1, NO_SPACE = 2, TORN = 3, ALONE = 4 };
 
 struct page {
     volatile long at;   /* 0: pay no attention; negative: only count; else the call to strike */
     volatile long kind;
     volatile long seen;
     volatile long hit;
+    volatile long owner; /* 0 until the first call */
+    volatile long changing; /* count only what changes something */
     char folder[1024];
     char what[1024];
 };
@@ -47,6 +51,9 @@ static int chosen(const char *call, const char *path) {
     size_t length = strlen(page->folder);
     if (strncmp(path, page->folder, length) != 0)
         return 0;
+    __sync_bool_compare_and_swap(&page->owner, 0, getpid());
+    if (page->kind == ALONE && page->owner == getpid())
+        return 0;
     if (__sync_add_and_fetch(&page->seen, 1) != page->at)
         return 0;
     snprintf(page->what, sizeof page->what, "%s of %s", call, path + length);
@@ -55,6 +62,8 @@ static int chosen(const char *call, const char *path) {
 }
 
 static void die(void) {
+    if (page->kind != ALONE && page->owner != getpid())
+        kill(page->owner, SIGKILL);
     kill(getpid(), SIGKILL);
     for (;;)
         pause();
@@ -69,7 +78,7 @@ static int strikes(const char *call, const char *path) {
         errno = before;
         return 0;
     }
-    if (page->kind == KILLED)
+    if (page->kind == KILLED || page->kind == ALONE)
         die();
     errno = page->kind == INPUT_OUTPUT ? EIO : ENOSPC;
     return 1;
@@ -84,12 +93,20 @@ static const char *path_of(int file, char *room) {
 }
 
 static const char *path_at(int folder, const char *name, char *room) {
-    if (name[0] == '/' || folder == AT_FDCWD)
+    if (name[0] == '/')
         return name;
-    path_of(folder, room);
+    if (folder != AT_FDCWD)
+        path_of(folder, room);
+    else if (!getcwd(room, PATH_MAX))
+        return name;
     size_t length = strlen(room);
     snprintf(room + length, PATH_MAX - length, "/%s", name);
     return room;
+}
+
+static int strikes_at(const char *call, int folder, const char *name) {
+    char room[PATH_MAX];
+    return strikes(call, path_at(folder, name, room));
 }
 
 #define NEXT(name) \
@@ -98,6 +115,10 @@ static const char *path_at(int folder, const char *name, char *room) {
 
 #define ATTENDS (page && page->at)
 
+static int counts(int flags) {
+    return !page->changing || flags & (O_CREAT | O_TRUNC);
+}
+
 #define OPENING(name) \
     int name(const char *path, int flags, ...) { \
         NEXT(name); \
@@ -105,7 +126,9 @@ static const char *path_at(int folder, const char *name, char *room) {
         va_start(more, flags); \
         mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0; \
         va_end(more); \
-        return ATTENDS && strikes("open", path) ? -1 : next(path, flags, mode); \
+        if (ATTENDS && counts(flags) && strikes_at("open", AT_FDCWD, path)) \
+            return -1; \
+        return next(path, flags, mode); \
     }
 OPENING(open)
 OPENING(open64)
@@ -113,12 +136,11 @@ OPENING(open64)
 #define OPENING_AT(name) \
     int name(int folder, const char *path, int flags, ...) { \
         NEXT(name); \
-        char room[PATH_MAX]; \
         va_list more; \
         va_start(more, flags); \
         mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0; \
         va_end(more); \
-        if (ATTENDS && strikes("open", path_at(folder, path, room))) \
+        if (ATTENDS && counts(flags) && strikes_at("open", folder, path)) \
             return -1; \
         return next(folder, path, flags, mode); \
     }
@@ -170,28 +192,35 @@ CUTTING(ftruncate64)
 
 int rename(const char *from, const char *to) {
     NEXT(rename);
-    return ATTENDS && strikes("rename", to) ? -1 : next(from, to);
+    return ATTENDS && strikes_at("rename", AT_FDCWD, to) ? -1 : next(from, to);
+}
+
+int renameat(int there, const char *from, int folder, const char *to) {
+    NEXT(renameat);
+    return ATTENDS && strikes_at("rename", folder, to) ? -1 : next(there, from, folder, to);
 }
 
 int link(const char *from, const char *to) {
     NEXT(link);
-    return ATTENDS && strikes("link", to) ? -1 : next(from, to);
+    return ATTENDS && strikes_at("link", AT_FDCWD, to) ? -1 : next(from, to);
 }
 
 int unlink(const char *path) {
     NEXT(unlink);
-    return ATTENDS && strikes("unlink", path) ? -1 : next(path);
+    return ATTENDS && strikes_at("unlink", AT_FDCWD, path) ? -1 : next(path);
 }
 
 int unlinkat(int folder, const char *path, int flags) {
     NEXT(unlinkat);
-    char room[PATH_MAX];
-    if (ATTENDS && strikes("unlink", path_at(folder, path, room)))
-        return -1;
-    return next(folder, path, flags);
+    return ATTENDS && strikes_at("unlink", folder, path) ? -1 : next(folder, path, flags);
 }
 
 int mkdir(const char *path, mode_t mode) {
     NEXT(mkdir);
-    return ATTENDS && strikes("mkdir", path) ? -1 : next(path, mode);
+    return ATTENDS && strikes_at("mkdir", AT_FDCWD, path) ? -1 : next(path, mode);
+}
+
+int mkdirat(int folder, const char *path, mode_t mode) {
+    NEXT(mkdirat);
+    return ATTENDS && strikes_at("mkdir", folder, path) ? -1 : next(folder, path, mode);
 }

@@ -10,7 +10,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("faulting.c")
 KINDS = ("kill", "EIO", "ENOSPC", "torn")
-"""In the order of the numbers in faulting.c."""
+ALL_KINDS = (*KINDS, "alone")
+"""In the order of the numbers in faulting.c; "alone" is for processes that somebody else started:
+their calls only are counted, and whoever started them lives on."""
 
 
 class _Page(ctypes.Structure):
@@ -19,6 +21,8 @@ class _Page(ctypes.Structure):
         ("kind", ctypes.c_long),
         ("seen", ctypes.c_long),
         ("hit", ctypes.c_long),
+        ("owner", ctypes.c_long),
+        ("changing", ctypes.c_long),
         ("folder", ctypes.c_char * 1024),
         ("what", ctypes.c_char * 1024),
     )
@@ -45,11 +49,15 @@ class Faults:
         """What makes a program listen to this page."""
         return {"LD_PRELOAD": str(self._library), "FAULTING_PAGE": str(self._name)}
 
-    def arm(self, below, kind, at):
-        """Let the call number `at` of those below a folder fail; -1 only counts."""
+    def arm(self, below, kind, at, *, changing=False):
+        """Let the call number `at` of those below a folder fail; -1 only counts.
+
+        `changing`: where a file is only opened to be read is passed over.
+        """
         self._page.at = 0
-        self._page.kind = KINDS.index(kind)
-        self._page.seen = self._page.hit = 0
+        self._page.changing = changing
+        self._page.kind = ALL_KINDS.index(kind)
+        self._page.seen = self._page.hit = self._page.owner = 0
         self._page.folder = f"{below}/".encode()
         self._page.what = b""
         self._page.at = at

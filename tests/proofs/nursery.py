@@ -26,9 +26,10 @@ class Nursery:
             env={**os.environ, **(environ or {})},
         )
 
-    def supervisor(self, home, config, errors):
-        """Fork a supervisor of this home; gives its process id."""
-        return self._ask({"home": str(home), "config": str(config), "errors": str(errors)})
+    def supervisor(self, home, config, errors, *more):
+        """Fork a supervisor of this home; `more` are words for it; gives its process id."""
+        words = ["--home", str(home), "--config", str(config), *more]
+        return self._ask({"words": words, "errors": str(errors)})
 
     def ended(self, pid):
         """Give the exit code (negative: the signal) once it has ended, None before."""
@@ -56,10 +57,23 @@ def serve():
     import uphold.daemon.serving  # noqa: F401 - imported here so that the forks need not
 
     os.environ.pop("LD_PRELOAD", None)
+    if "NURSERY_PYTHON" in os.environ:
+        prepare_for_flags(os.environ.pop("NURSERY_PYTHON"))
     for line in sys.stdin:
         question = json.loads(line)
         answer = ended(question["ended"]) if "ended" in question else fork(question)
         print(json.dumps(answer), flush=True)
+
+
+def prepare_for_flags(python):
+    """Have what a pass with flags needs; its helpers are started by another name of Python."""
+    import uphold.daemon.passing
+    import uphold.daemon.reporting
+    import uphold.daemon.sharing  # noqa: F401
+    from uphold.daemon import deploying
+
+    deploying._REST = 0.01  # two seconds for each of thousands of restarts prove no more
+    sys.executable = python
 
 
 def ended(pid):
@@ -80,7 +94,7 @@ def fork(question):
             os.dup2(source, target)
         from uphold.daemon.__main__ import main
 
-        code = main(["--home", question["home"], "--config", question["config"]])
+        code = main(question["words"])
     except BaseException:
         os.write(2, traceback.format_exc().encode())
     finally:

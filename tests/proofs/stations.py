@@ -39,8 +39,8 @@ class Station:
         temp.write_text(text)
         temp.rename(self.config)
 
-    def start(self):
-        self.pid = self.nursery.supervisor(self.home, self.config, self.errors)
+    def start(self, *words):
+        self.pid = self.nursery.supervisor(self.home, self.config, self.errors, *words)
         self.pids.append(self.pid)
 
     def ended(self):
@@ -91,7 +91,7 @@ class Station:
                 if b"UPHOLD_NONCE=" not in environ:
                     continue
                 command = Path(f"/proc/{entry}/cmdline").read_bytes()
-                here = os.readlink(f"/proc/{entry}/cwd") == str(self.folder)
+                here = Path(os.readlink(f"/proc/{entry}/cwd")).is_relative_to(self.folder)
                 if not here and str(self.home).encode() not in command:
                     continue
             except OSError:

@@ -44,7 +44,10 @@ def narrate(recorded: Recorded) -> Entry | None:
     event = recorded.event
     if isinstance(event, events.StateChanged):
         return None
-    if isinstance(event, events.Note) and event.type == "supervisor.heartbeat":
+    if isinstance(event, events.Note) and (
+        # Whoever deals with flags writes a line of its own, which names the task.
+        event.type == "supervisor.heartbeat" or event.entity_type == "flag"
+    ):
         return None
     level = _LEVELS.get(severity(event), Level.INFO)
     if not isinstance(event, events.Note):

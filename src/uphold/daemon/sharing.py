@@ -32,7 +32,7 @@ from uphold.inbox.validating import judge
 from uphold.wire.codecs import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from uphold.core.orders import Wish
@@ -370,12 +370,20 @@ class ShareLife:
         entry = self._engine.snapshot().declaration.workers.get(name)
         return "" if entry is None else entry.override.by
 
-    async def _tell(self, kind: str, about: str, more: Mapping[str, Any]) -> None:
+    async def _tell(self, kind: str, told: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         severity = "warning" if kind == "flag.rejected" else "info"
-        note = Note(
-            type=kind, entity_type="flag", entity_id=about, payload=dict(more), severity=severity
-        )
-        await self._engine.tell(note)
+        notes = [
+            Note(
+                type=kind,
+                entity_type="flag",
+                entity_id=about,
+                payload=dict(more),
+                severity=severity,
+            )
+            for about, more in told
+        ]
+        if notes:
+            await self._engine.tell(*notes)
 
     async def _tell_survey(self) -> None:
         """Tell what is not right on a share that has just come; it is worked with all the same."""

@@ -61,30 +61,43 @@ class Helper:
         self.lookout = Lookout(self._scan.is_ours)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what is asked; whatever goes wrong is an answer too."""
-        number = request.pop("id")
+        """Do what is asked, to one thing or to `each` of several; failures are answers too."""
+        number, what, each = request.pop("id"), request.pop("do"), request.pop("each", None)
         try:
             device = self._mark.device
             with Top(self._root, self._layout, self._mark) as top:
                 if self._mark.device != device:
                     self._scan.close()  # what it was looking through is not the same any more
-                result = self._do(top, request.pop("do"), request)
-        except Unmounted as cause:
-            self._scan.close()
-            return {"id": number, "no": "unmounted", "text": str(cause)}
-        except Wrong as cause:
-            return {"id": number, "no": "wrong", "text": str(cause)}
-        except OSError as cause:
-            self._scan.close()
-            gone = cause.errno in _OUT_OF_REACH
-            where = f" ({cause.filename})" if isinstance(cause.filename, str) else ""
-            return {
-                "id": number,
-                "no": "unreachable" if gone else "failed",
-                "text": f"{cause.strerror}{where}",
-                "errno": cause.errno,
-            }
+                if each is None:
+                    result = self._do(top, what, request)
+                else:
+                    result = [self._tried(top, what, given) for given in each]
+        except (Unmounted, Wrong, OSError) as cause:
+            return {"id": number, **self._failure(cause)}
         return {"id": number, "ok": result, "mark": self._mark.plain()}
+
+    def _tried(self, top: Top, what: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Do something to one of several: what is wrong with it is no matter of the others."""
+        try:
+            return {"ok": self._do(top, what, given)}
+        except (Wrong, OSError) as cause:
+            return self._failure(cause)
+
+    def _failure(self, cause: Unmounted | Wrong | OSError) -> dict[str, Any]:
+        if isinstance(cause, Wrong):
+            return {"no": "wrong", "text": str(cause)}
+        if isinstance(cause, Unmounted):
+            self._scan.close()
+            return {"no": "unmounted", "text": str(cause)}
+        gone = cause.errno in _OUT_OF_REACH
+        if gone:
+            self._scan.close()
+        where = f" ({cause.filename})" if isinstance(cause.filename, str) else ""
+        return {
+            "no": "unreachable" if gone else "failed",
+            "text": f"{cause.strerror}{where}",
+            "errno": cause.errno,
+        }
 
     def _do(self, top: Top, what: str, given: dict[str, Any]) -> Any:
         if what == "flags":
@@ -115,12 +128,12 @@ class Helper:
             return "there is no inbox"
 
     def _flags(self, top: Top, given: dict[str, Any]) -> dict[str, Any]:
-        after = given["after"]
         try:
             folder = top.folder("inbox")
         except FileNotFoundError:
-            return {"entries": [], "last": None, "more": False, "missing": True}
-        return self._scan.flags(folder, None if after is None else tuple(after), given["most"])
+            self._scan.close()
+            return {"entries": [], "more": False, "missing": True}
+        return self._scan.flags(folder, given["most"])
 
 
 _SHELVED = frozenset(
@@ -130,6 +143,7 @@ _SHELVED = frozenset(
         "give_back",
         "reread",
         "reject",
+        "dismiss",
         "reason",
         "put",
         "remove",

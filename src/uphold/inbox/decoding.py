@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, Final, NoReturn
 
 LARGEST: Final = 64 * 1024
@@ -16,6 +17,7 @@ DEEPEST: Final = 8
 MOST_KEYS: Final = 64
 LONGEST_NUMBER: Final = 18
 """Digits of a whole number; every program can hold that many."""
+_MANY_DIGITS: Final = re.compile(f"[0-9]{{{LONGEST_NUMBER + 1}}}")
 
 
 class Unfinished(ValueError):  # noqa: N818 - a state of affairs
@@ -40,7 +42,8 @@ def decode_strictly(raw: bytes) -> dict[str, Any]:
             object_pairs_hook=_object,
             parse_constant=_no_constant,
             parse_float=_float,
-            parse_int=_int,
+            # Asked about each number only where one may be too long: there can be thousands.
+            parse_int=_int if _MANY_DIGITS.search(text) else None,
         )
     except json.JSONDecodeError as cause:
         raise Unfinished(f"it is not valid JSON (line {cause.lineno})") from cause

@@ -50,6 +50,7 @@ class Top:
     def __init__(self, root: str, layout: dict[str, str], mark: Mark) -> None:
         self._layout = layout
         self._open: list[int] = []
+        self._folders: dict[str, int] = {}
         try:
             self.descriptor = self._keep(os.open(root, _FOLDER))
             state = self._walk(layout["state"])
@@ -80,18 +81,27 @@ class Top:
         """Open one of the share's folders; those that are ours are made if they are missing."""
         if name == "top":
             return self.descriptor
-        if name not in MADE:
-            return self._walk(self._layout[name])
-        parent = self._walk(self._layout[MADE[name]])
-        if make:
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=parent)
-        return self._keep(os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
+        if name not in self._folders:
+            self._folders[name] = self._entered(name, make=make)
+        return self._folders[name]
 
     def parent_of(self, path: str) -> tuple[int, str]:
         """Open the folder that holds a path below the top, and give it with the last name."""
         *above, name = path.split("/")
         return self._walk("/".join(above)), checked(name)
+
+    def _entered(self, name: str, *, make: bool) -> int:
+        if name not in MADE:
+            return self._walk(self._layout[name])
+        parent = self.folder(MADE[name])
+        try:
+            return self._keep(os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
+        except FileNotFoundError:
+            if not make:
+                raise
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+        return self._keep(os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent))
 
     def _walk(self, path: str) -> int:
         here = self.descriptor

@@ -1,26 +1,24 @@
 """Looking through an inbox: the oldest flags first, a few at a time (helper's side).
 
-Whoever floods the folder costs time in proportion and no memory: of all names only the oldest
-ones are kept, and a look that takes too long goes on where it stopped. Stands alone.
+Whoever floods the folder costs time in proportion and little memory: names are read so many at a
+time, and all of these are given before the next are read, so that none is looked at again and
+again while others come first. Stands alone.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
 import re
 import time
 from fnmatch import translate
 from itertools import islice
 
-from uphold.inbox.shelves import REASON, oddity, take_if_there
+from uphold.inbox.shelves import LARGEST_FLAG, REASON, oddity, take_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
-
-    Key = tuple[int, str]
 
 MOST_LOOKED_AT = 20_000
 """Flags whose times are asked for in one look."""
@@ -39,52 +37,50 @@ class Scan:
         self._trusted = trusted
         self._ours = re.compile(translate(pattern)).match
         self._entries: Any = None
-        self._cut = False
+        """What is being read; None: the next look begins anew."""
+        self._waiting: list[str] = []
+        """Names that were read and not given yet, the oldest last."""
 
-    def flags(self, folder: int, after: Key | None, most: int) -> dict[str, Any]:
-        """List the oldest flags after a certain one: name, time, size, and what is odd."""
-        if self._entries is None:
-            self._entries = os.scandir(folder)
-        found = heapq.nsmallest(most + 1, self._keyed(after))
-        if not self._cut:
+    def flags(self, folder: int, most: int) -> dict[str, Any]:
+        """List the next flags, the oldest first: name, time, size, and what is odd."""
+        try:
+            if not self._waiting:
+                self._read_on(folder)
+            entries: list[dict[str, Any]] = []
+            while self._waiting and len(entries) < most:
+                if (entry := _entry(folder, self._waiting.pop(), self._trusted)) is not None:
+                    entries.append(entry)
+        except OSError:
             self.close()
-        chosen = found[:most]
-        entries = [
-            {
-                "name": key[1],
-                "modified": key[0] / 1e9,
-                "size": size,
-                "odd": odd,
-                "content": None if odd or size > SMALL else self._take(folder, key[1]),
-            }
-            for key, size, odd in chosen
-        ]
-        last = list(chosen[-1][0]) if len(found) > most else None
-        return {"entries": entries, "last": last, "more": self._cut or last is not None}
-
-    def _take(self, folder: int, name: str) -> dict[str, Any]:
-        return take_if_there(folder, name, self._trusted)
+            raise
+        return {"entries": entries, "more": bool(self._waiting) or self._entries is not None}
 
     def close(self) -> None:
         """Begin anew next time."""
+        self._waiting.clear()
+        self._stop_reading()
+
+    def _stop_reading(self) -> None:
         if self._entries is not None:
             self._entries.close()
             self._entries = None
 
-    def _keyed(self, after: Key | None) -> Iterator[tuple[Key, int, str]]:
+    def _read_on(self, folder: int) -> None:
+        if self._entries is None:
+            self._entries = os.scandir(folder)
         until = time.monotonic() + LONGEST_LOOK  # noqa: TID251 - a program of its own
-        looked = 0
+        found: list[tuple[int, str]] = []
         for number, entry in enumerate(self._entries):
-            if self.is_ours(entry.name):
-                looked += 1
-                if (key := _key(entry, after)) is not None:
-                    yield key
+            if self.is_ours(entry.name) and (status := _status(entry)) is not None:
+                found.append((status.st_mtime_ns, entry.name))
             # The clock is asked now and then only: names alone are quick.
             late = (number % 64 == 0) and time.monotonic() > until  # noqa: TID251
-            if late or looked >= MOST_LOOKED_AT or number >= MOST_NAMES:
-                self._cut = True
-                return
-        self._cut = False
+            if late or len(found) >= MOST_LOOKED_AT or number >= MOST_NAMES:
+                break
+        else:
+            self._stop_reading()
+        found.sort(reverse=True)
+        self._waiting = [name for _, name in found]
 
     def is_ours(self, name: str) -> bool:
         """Tell whether a file of this name is a flag."""
@@ -101,20 +97,32 @@ def names_in(
             name = entry.name
             if name.startswith(".") or name.endswith(REASON) or len(found) >= MOST_LOOKED_AT:
                 continue
-            if (key := _key(entry, None)) is not None and (wanted is None or wanted(name)):
-                found.append((key[0][0] / 1e9, name, key[1]))
+            if (wanted is None or wanted(name)) and (status := _status(entry)) is not None:
+                found.append((status.st_mtime_ns / 1e9, name, status.st_size))
     found.sort(reverse=True)
     return [
         {"name": name, "modified": modified, "size": size} for modified, name, size in found[:most]
     ]
 
 
-def _key(entry: os.DirEntry[str], after: Key | None) -> tuple[Key, int, str] | None:
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
     try:
-        status = entry.stat(follow_symlinks=False)
+        return entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None  # somebody else took it
-    key = (status.st_mtime_ns, entry.name)
-    if after is not None and key <= after:
+
+
+def _entry(folder: int, name: str, trusted: frozenset[int] | None) -> dict[str, Any] | None:
+    """Describe a flag as it is now, with what it holds if that is little; None if it is gone."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
         return None
-    return key, status.st_size, oddity(status)
+    large = SMALL < status.st_size <= LARGEST_FLAG
+    return {
+        "name": name,
+        "modified": status.st_mtime_ns / 1e9,
+        "size": status.st_size,
+        "odd": oddity(status),
+        "content": None if large else take_if_there(folder, name, trusted),
+    }

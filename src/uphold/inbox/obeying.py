@@ -6,7 +6,7 @@ left keeps its flag in `processing/`, and is left at the next look.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,11 @@ from uphold.errors import HostFailure
 from uphold.inbox.flags import Flag, Rejected, Rules
 from uphold.inbox.reaching import FAILED
 from uphold.inbox.receipts import receipt_content, receipt_name
-from uphold.inbox.receiving import Receiver
+from uphold.inbox.receiving import AT_ONCE, Receiver
+from uphold.inbox.shares import Dismissal
 
 if TYPE_CHECKING:
-    from uphold.inbox.receiving import Poll
+    from uphold.inbox.receiving import Poll, Refused
     from uphold.inbox.shares import Inbox, Share
     from uphold.ports.clocks import Clock
     from uphold.ports.logs import Log
@@ -64,8 +65,8 @@ class Dealings:
     """Carries an order out; never raises."""
     known: Callable[[str], Awaitable[Answer | None]]
     """Finds what a task came to that was taken before; its `details` say so."""
-    tell: Callable[[str, str, Mapping[str, Any]], Awaitable[None]]
-    """Puts an event on record: its type, the task it is about, and more."""
+    tell: Callable[[str, Sequence[tuple[str, Mapping[str, Any]]]], Awaitable[None]]
+    """Puts events on record, together: their type, and of each the task it is about and more."""
     refused: Callable[[Rejected], Awaitable[None]] | None = None
     """Hears of flags that are refused: somebody may wait for one."""
 
@@ -94,8 +95,9 @@ class Obedience:
         self._log = log
         self._owes = True
         """Something may lie in `processing/` that has no receipt yet."""
-        self._answered: set[str] = set()
-        """Claims whose refusal was told, and which could not be moved away yet."""
+        self._answered: dict[str, tuple[str, bytes]] = {}
+        """Claims whose refusal was told, and which are not moved away yet, with their receipts."""
+        self._log_path = share.path("logs", "supervisor.log")
         self.more = False
         """The last look has left some for the next one."""
 
@@ -131,70 +133,76 @@ class Obedience:
                 return None
             deeds.append(await self._carry_out(order.flag, order.claimed))
         stuck: HostFailure | None = None
-        for each in poll.refused:
-            try:
-                deeds.append(await self._refuse(each.rejected, each.claimed))
-            except HostFailure as cause:
-                if cause.code != FAILED:
-                    raise  # the share is away: the rest would only fail the same way
-                stuck = stuck or cause
+        for first in range(0, len(poll.refused), AT_ONCE):
+            few = poll.refused[first : first + AT_ONCE]
+            stuck = await self._refuse(few, deeds) or stuck
         return stuck
 
     async def _carry_out(self, flag: Flag, claimed: str) -> Deed:
         answer = await self._dealings.known(flag.task_id)
         if answer is None:
             self._say(flag, "INFO", "flag.claimed", f"{flag.handler}: begun ({flag.file})")
-            await self._dealings.tell("flag.claimed", flag.task_id, _about(flag))
+            await self._dealings.tell("flag.claimed", ((flag.task_id, _about(flag)),))
             answer = await self._dealings.carry(flag)
         level = "INFO" if answer.success else "ERROR"
         outcome = "done" if answer.success else f"failed: {answer.error}"
         self._say(flag, level, "flag.done", f"{flag.handler}: {outcome}")
-        await self._answer(flag, answer, claimed)
+        # One that cannot be left keeps its flag in `processing/`.
+        await self._share.put("outbox", *self._receipt(flag, answer, claimed))
         await self._inbox.finish(claimed)
-        return Deed(
-            handler=flag.handler,
-            label=flag.label,
-            task_id=flag.task_id,
-            worker_id=flag.worker_id,
-            success=answer.success,
-            error=answer.error,
-        )
+        return _deed(flag, answer.error, success=answer.success)
 
-    async def _refuse(self, rejected: Rejected, claimed: str) -> Deed:
-        if claimed not in self._answered:
-            await self._say_why(rejected, claimed)
-            self._answered.add(claimed)
+    async def _refuse(self, few: Sequence[Refused], deeds: list[Deed]) -> HostFailure | None:
+        """Refuse some flags at once; give what is wrong with one that could not be put away."""
+        await self._say_why([each for each in few if each.claimed not in self._answered])
         now = self._clock.now().wall
-        await self._inbox.reject(rejected.file, rejected.reason, now=now, claimed=claimed)
-        self._answered.discard(claimed)
-        return Deed(
-            handler=rejected.handler,
-            label=rejected.label,
-            task_id=rejected.task_id,
-            worker_id=rejected.worker_id,
-            success=False,
-            error=rejected.reason,
+        failures = await self._inbox.dismiss_each(
+            [
+                Dismissal(
+                    each.claimed,
+                    each.rejected.file,
+                    each.rejected.reason,
+                    *self._answered[each.claimed],
+                )
+                for each in few
+            ],
+            now=now,
         )
+        stuck: HostFailure | None = None
+        for each, failure in zip(few, failures, strict=True):
+            if failure is not None:
+                stuck = stuck or failure
+                continue
+            del self._answered[each.claimed]
+            deeds.append(_deed(each.rejected, each.rejected.reason))
+        if stuck is not None and stuck.code != FAILED:
+            raise stuck  # the share is away: the rest would only fail the same way
+        return stuck
 
-    async def _say_why(self, rejected: Rejected, claimed: str) -> None:
-        """Tell everybody who may want to know that a flag is refused, once."""
-        self._log.write(
-            "WARNING",
-            "flag.rejected",
-            f"the flag {rejected.file} is refused: {rejected.reason}",
-            worker=rejected.worker_id,
-            task_id=rejected.task_id,
-            label=rejected.label,
-        )
-        details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
-        await self._dealings.tell("flag.rejected", rejected.task_id or rejected.file, details)
-        if self._dealings.refused is not None:
-            await self._dealings.refused(rejected)
-        answer = Answer(success=False, error=rejected.reason, details=details)
-        await self._answer(rejected, answer, claimed)
+    async def _say_why(self, few: Sequence[Refused]) -> None:
+        """Tell everybody who may want to know that flags are refused, once."""
+        told: list[tuple[str, Mapping[str, Any]]] = []
+        for each in few:
+            rejected = each.rejected
+            self._log.write(
+                "WARNING",
+                "flag.rejected",
+                f"the flag {rejected.file} is refused: {rejected.reason}",
+                worker=rejected.worker_id,
+                task_id=rejected.task_id,
+                label=rejected.label,
+            )
+            details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
+            told.append((rejected.task_id or rejected.file, details))
+        await self._dealings.tell("flag.rejected", told)
+        for each, (_, said) in zip(few, told, strict=True):
+            if self._dealings.refused is not None:
+                await self._dealings.refused(each.rejected)
+            answer = Answer(success=False, error=each.rejected.reason, details=said)
+            self._answered[each.claimed] = self._receipt(each.rejected, answer, each.claimed)
 
-    async def _answer(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> None:
-        """Leave the receipt; one that cannot be left keeps its flag in `processing/`."""
+    def _receipt(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> tuple[str, bytes]:
+        """Compose a receipt: its name and what it says."""
         now = self._clock.now().wall
         token = claimed.split(".")[1]  # no two claims share it, whatever the files are called
         name = receipt_name(flag.handler, flag.task_id, now, token=token)
@@ -209,15 +217,25 @@ class Obedience:
             success=answer.success,
             error=answer.error,
             details=answer.details,
-            log_path=self._share.path("logs", "supervisor.log"),
+            log_path=self._log_path,
         )
-        # That a refusal survives a power cut is not worth a wait for the disk with each of a flood.
-        await self._share.put("outbox", name, content, durable=isinstance(flag, Flag))
+        return name, content
 
     def _say(self, flag: Flag, level: str, event: str, text: str) -> None:
         self._log.write(
             level, event, text, worker=flag.worker_id, task_id=flag.task_id, label=flag.label
         )
+
+
+def _deed(flag: Flag | Rejected, error: str | None, *, success: bool = False) -> Deed:
+    return Deed(
+        handler=flag.handler,
+        label=flag.label,
+        task_id=flag.task_id,
+        worker_id=flag.worker_id,
+        success=success,
+        error=error,
+    )
 
 
 def _about(flag: Flag) -> dict[str, Any]:

@@ -7,7 +7,7 @@ started until one has ended. Whether the share can be reached is known from what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -137,6 +137,17 @@ class Reach:
         self._note(None)
         return result
 
+    async def ask_each(
+        self, what: str, each: Sequence[Mapping[str, Any]]
+    ) -> list[Any | HostFailure]:
+        """Have the same done to several things at once; what failed is given in its place."""
+        answers = await self.ask(what, each=each)
+        results = [answer["ok"] if "ok" in answer else self._failure(answer) for answer in answers]
+        for result in results:
+            if isinstance(result, HostFailure) and result.code in _AWAY:
+                self._note(result)
+        return results
+
     async def _answer(self, helper: Helper, request: dict[str, Any]) -> dict[str, Any]:
         until = Instant(self._clock.now().mono + self._patience)
         cancel = self._clock.alarm(until, lambda: self._give_up(helper))
@@ -149,7 +160,10 @@ class Reach:
         if "no" not in answer:
             self._mark = answer["mark"]
             return answer["ok"]
-        raise HostFailure(
+        raise self._failure(answer)
+
+    def _failure(self, answer: Mapping[str, Any]) -> HostFailure:
+        return HostFailure(
             f"the share {self._spec.share}: {answer['text']}.",
             code=_CODES.get(answer["no"], FAILED),
             remedy="Is it mounted, and may this user read and write there?",

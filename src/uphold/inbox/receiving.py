@@ -8,7 +8,7 @@ business of whoever receives.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.errors import HostFailure
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from uphold.inbox.flags import Reading, Rules
     from uphold.inbox.shares import Content, Entry, Inbox
 
-_AT_ONCE: Final = 20
-"""Flags that are asked for together: enough to keep the helper busy, too few to hold up others."""
+AT_ONCE: Final = 20
+"""Flags that are dealt with in one request: a slow share must manage as many in its time."""
 _MOST_WATCHED: Final = 1_000
 """Unfinished files whose growth is remembered."""
 
@@ -88,9 +88,9 @@ class Receiver:
         """
         listing = await self._inbox.flags()
         found: list[_Outcome] = []
-        for first in range(0, len(listing.entries), _AT_ONCE):
-            few = listing.entries[first : first + _AT_ONCE]
-            found += await asyncio.gather(*(self._tried(each, rules, now) for each in few))
+        for first in range(0, len(listing.entries), AT_ONCE):
+            few = listing.entries[first : first + AT_ONCE]
+            found += await self._take(few, rules, now)
         if not listing.more:
             names = {each.name for each in listing.entries}
             self._watched = {key: seen for key, seen in self._watched.items() if key in names}
@@ -109,29 +109,58 @@ class Receiver:
                 found.append(_settled(reading, entry.name))
         return _poll(found)
 
-    async def _tried(self, entry: Entry, rules: Rules, now: Moment) -> _Outcome:
+    async def _take(self, entries: Sequence[Entry], rules: Rules, now: Moment) -> list[_Outcome]:
+        """Read a few flags where they lie, claim those that are ours, and read these again."""
+        found: list[_Outcome] = []
+        wanted: list[tuple[str, Content | Odd, Reading]] = []
+        for entry, peeked in zip(entries, await self._peek(entries), strict=True):
+            if peeked is None or isinstance(peeked, HostFailure):
+                found.append(peeked)
+                continue
+            first = _reading(entry.name, peeked, rules, now.wall)
+            if isinstance(first, NotOurs) or (
+                isinstance(first, Incomplete) and self._is_young(entry, now)
+            ):
+                found.append(first)
+            else:
+                wanted.append((entry.name, peeked, first))
+        claims = await self._claim([name for name, _, _ in wanted])
+        for (name, peeked, first), content in zip(wanted, claims, strict=True):
+            if content is None or isinstance(content, HostFailure):
+                found.append(content)
+                continue
+            # The same bytes mean the same; most flags need not be read twice.
+            same = replace(content, claimed="") == peeked
+            second = first if same else _reading(name, content, rules, now.wall)
+            found.append(await self._settle(second, content.claimed, name))
+        return found
+
+    async def _peek(self, entries: Sequence[Entry]) -> list[Content | Odd | HostFailure | None]:
+        """Read flags where they lie; the small ones came with the listing."""
+
+        async def peek(entry: Entry) -> Content | Odd | HostFailure | None:
+            try:
+                return await self._inbox.peek(entry.name)
+            except HostFailure as cause:
+                return cause
+
+        large = [entry for entry in entries if entry.content is None]
+        read = iter(await asyncio.gather(*map(peek, large)))
+        return [next(read) if each.content is None else each.content for each in entries]
+
+    async def _claim(self, names: Sequence[str]) -> Sequence[Content | Odd | HostFailure | None]:
         try:
-            return await self._take(entry, rules, now)
+            return await self._inbox.claim_each(names)
+        except HostFailure as cause:
+            return [cause] * len(names)
+
+    async def _settle(self, reading: Reading, claimed: str, name: str) -> _Outcome:
+        try:
+            if isinstance(reading, NotOurs) and await self._inbox.give_back(claimed, name):
+                return reading
         except HostFailure as cause:
             return cause
-
-    async def _take(self, entry: Entry, rules: Rules, now: Moment) -> _Outcome:
-        name = entry.name
-        peeked = entry.content or await self._inbox.peek(name)
-        if peeked is None:
-            return None
-        first = _reading(name, peeked, rules, now.wall)
-        if isinstance(first, NotOurs):
-            return first
-        if isinstance(first, Incomplete) and self._is_young(entry, now):
-            return first
-        content = await self._inbox.claim(name)
-        if content is None:
-            return None
-        second = _reading(name, content, rules, now.wall)
-        if isinstance(second, NotOurs) and await self._inbox.give_back(content.claimed, name):
-            return second
-        return _settled(second, content.claimed)
+        return _settled(reading, claimed)
 
     def _is_young(self, entry: Entry, now: Moment) -> bool:
         """Tell whether an unfinished file may still be written to."""

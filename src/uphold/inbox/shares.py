@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from uphold.errors import HostFailure
 from uphold.host.chance import new_nonce
 from uphold.inbox.receipts import stamp
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from uphold.core.specs import InboxSpec
     from uphold.inbox.reaching import Reach
 
@@ -82,13 +85,21 @@ class Seen:
         return max(0.0, now - self.modified)
 
 
+class Dismissal(NamedTuple):
+    """A flag that is refused: its claim, its own name, why, and its receipt."""
+
+    claimed: str
+    name: str
+    reason: str
+    receipt: str
+    content: bytes
+
+
 class Inbox:
     """The folder where flags are dropped, with `processing/` and `rejected/` in it."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
-        self._after: list[Any] | None = None
-        """The last flag of a poll that could not give all; the next one goes on there."""
 
     async def watch(self) -> str:
         """Have it told once when something comes from now on; give why it is not, or nothing."""
@@ -96,8 +107,7 @@ class Inbox:
 
     async def flags(self, most: int = MOST_FLAGS) -> Listing:
         """List flags, the oldest first; what did not fit comes next time."""
-        found = await self._reach.ask("flags", after=self._after, most=min(most, MOST_FLAGS))
-        self._after = found["last"]
+        found = await self._reach.ask("flags", most=min(most, MOST_FLAGS))
         entries = tuple(_entry(each) for each in found["entries"])
         return Listing(entries=entries, more=found["more"], missing=found.get("missing", False))
 
@@ -107,7 +117,16 @@ class Inbox:
 
     async def claim(self, name: str) -> Content | Odd | None:
         """Make a flag ours, and read it then; None if somebody else was faster."""
-        return _content(await self._reach.ask("claim", name=name, token=new_nonce()[:12]))
+        (found,) = await self.claim_each((name,))
+        if isinstance(found, HostFailure):
+            raise found
+        return found
+
+    async def claim_each(self, names: Sequence[str]) -> list[Content | Odd | HostFailure | None]:
+        """Make several flags ours; what cannot be had is told in its place."""
+        wanted = [{"name": name, "token": new_nonce()[:12]} for name in names]
+        found = await self._reach.ask_each("claim", wanted) if wanted else []
+        return [each if isinstance(each, HostFailure) else _content(each) for each in found]
 
     async def reread(self, claimed: str) -> Content | Odd | None:
         """Read what was claimed earlier; None if it is gone."""
@@ -127,10 +146,27 @@ class Inbox:
             "reject",
             folder="processing" if claimed else "inbox",
             name=claimed or name,
-            kept=f"{stamp(now)}_{new_nonce()[:4]}_{name}",
+            kept=_kept(name, now),
             reason=f"{reason}\n",
         )
         return place
+
+    async def dismiss_each(
+        self, dismissals: Sequence[Dismissal], *, now: float
+    ) -> list[HostFailure | None]:
+        """Leave the receipts of claimed flags and reject them; what is wrong is in its place."""
+        wanted = [
+            {
+                "receipt": each.receipt,
+                "content": b2a_base64(each.content, newline=False).decode(),
+                "claimed": each.claimed,
+                "kept": _kept(each.name, now),
+                "reason": f"{each.reason}\n",
+            }
+            for each in dismissals
+        ]
+        found = await self._reach.ask_each("dismiss", wanted)
+        return [each if isinstance(each, HostFailure) else None for each in found]
 
     async def reason(self, rejected: str) -> str:
         """Read why a flag was refused; empty if nobody says so."""
@@ -200,6 +236,10 @@ class Share:
         layout = asdict(self._spec.layout)
         parts = (layout[_INSIDE[folder]], folder) if folder in _INSIDE else (layout[folder],)
         return "/".join((self._spec.share, *parts, name))
+
+
+def _kept(name: str, now: float) -> str:
+    return f"{stamp(now)}_{new_nonce()[:4]}_{name}"
 
 
 def claim_of(name: str) -> tuple[str, str] | None:

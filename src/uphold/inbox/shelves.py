@@ -94,6 +94,17 @@ class Shelves:
             os.close(beside)
         return place
 
+    def dismiss(
+        self, receipt: str, content: bytes, claimed: str, kept: str, reason: str
+    ) -> str | None:
+        """Leave the receipt of a flag that is refused, then reject it.
+
+        Both may be done again with the same names. Neither is waited for until it is on a disk:
+        it is nobody's order, and anybody can cause any number of them.
+        """
+        put(self._top.folder("outbox"), checked(receipt), content, durable=False)
+        return self.reject("processing", claimed, kept, reason)
+
     def reason(self, rejected: str) -> str:
         """Read the reason that lies beside a rejected flag, shortened; empty if none does."""
         try:
