@@ -36,7 +36,8 @@ class BeatFiles:
     """Reads heartbeat files, each once at a time, and waits for none longer than a moment.
 
     A file system that hangs costs one sleeping thread for each of its files, and nobody else
-    anything: the threads that others wait for are not used.
+    anything: the threads that others wait for are not used. On the share not even that: there
+    its helper reads, which can be given up.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class BeatFiles:
         try:
             return await (self._elsewhere(path) or in_thread(partial(self._blocking, path)))
         except RuntimeError as cause:  # no thread to be had
-            return _unreadable(path, str(cause))
+            return unreadable(path, str(cause))
 
 
 def read_file(path: str) -> Written | Refused:
@@ -78,11 +79,11 @@ def read_file(path: str) -> Written | Refused:
     except (FileNotFoundError, NotADirectoryError):
         return missing(path)
     except OSError as cause:
-        return _unreadable(path, cause.strerror)  # a link gives ELOOP, a socket ENXIO
+        return unreadable(path, cause.strerror)  # a link gives ELOOP, a socket ENXIO
     try:
         return _read(path, descriptor)
     except OSError as cause:
-        return _unreadable(path, cause.strerror)
+        return unreadable(path, cause.strerror)
     finally:
         os.close(descriptor)
 
@@ -108,7 +109,8 @@ def unanswered(path: str) -> Refused:
     return Refused(UNANSWERED, text)
 
 
-def _unreadable(path: str, why: str | None) -> Refused:
+def unreadable(path: str, why: str | None) -> Refused:
+    """Say why a file that is there is not read."""
     return Refused("unreadable", f"the heartbeat file {path} is not read: {why}.")
 
 
