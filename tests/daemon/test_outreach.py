@@ -9,8 +9,10 @@ import pytest
 
 from daemon.sharesides import INBOX, WORKER, Place
 from uphold.core import orders
+from uphold.core.notices import UNANSWERED, Beat, FileBeat
 from uphold.daemon import outreach
 from uphold.errors import UpholdError
+from uphold.host.beats import BeatFiles
 from uphold.host.clock import MachineClock
 from uphold.inbox import reaching
 from uphold.testing.waiting import eventually
@@ -265,5 +267,42 @@ def test_how_the_share_stands_is_shown_as_far_as_it_is_known(tmp_path):
         assert (shown["state"], shown["watched"]) == ("unreachable", None)
         assert shown["last_error"]["code"] == "UPH_SHARE_NOT_MOUNTED"
         (place.folder / "gone").rename(place.top)
+
+    place.play(story)
+
+
+@pytest.mark.accepts("P17")
+def test_heartbeat_files_on_the_share_are_read_by_its_helper_and_others_are_not(tmp_path):
+    place = Place(tmp_path)
+    file = place.top / "00_STATE" / "watcher.json"
+    file.write_text("{}")
+    os.utime(file, (1000.0, 1000.0))
+
+    def in_a_thread(path):
+        raise AssertionError(f"{path} is on the share")
+
+    async def story():
+        reading = place.outreach.reading
+        for elsewhere in (tmp_path / "b", f"{place.top}-2/b", f"{place.top}/../b", place.top):
+            assert reading(str(elsewhere)) is None
+        files = BeatFiles(reading, read=in_a_thread, patience=60.0)
+        found = await files.read(str(file), lambda _: Beat())
+        assert found == FileBeat(beat=Beat(), modified=1000.0)
+        (helper,) = place.children
+        await place.look()
+        assert place.children == {helper}, "one serves for everything"
+        await place.outreach.close()
+        gone = await files.read(str(file), lambda _: Beat())
+        assert gone.reason == UNANSWERED
+        assert place.children == set(), "nothing is begun any more"
+
+    place.play(story)
+
+
+def test_without_a_share_every_heartbeat_file_lies_elsewhere(tmp_path):
+    place = without_a_share(tmp_path)
+
+    async def story():
+        assert place.outreach.reading(str(place.top / "b")) is None
 
     place.play(story)

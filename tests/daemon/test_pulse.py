@@ -11,7 +11,7 @@ from uphold.core.events import Note, Recorded
 from uphold.core.notices import Beat
 from uphold.core.specs import WorkerSpec
 from uphold.daemon.pulse import Pulse
-from uphold.host.beats import read_beat
+from uphold.host.beats import read_file, understand
 from uphold.host.looping import WatchedSelector
 from uphold.testing.stages import Stage
 from uphold.testing.waiting import eventually
@@ -49,7 +49,8 @@ def test_each_heartbeat_is_written_to_a_file_that_can_be_watched_in_turn(tmp_pat
         assert (told["supervisor_id"], told["worker_id"], told["pid"]) == ("u-1", "orion", 4242)
         assert told["utc"] == "2027-01-15T08:00:00.000Z"
         assert told["longest_turn"] >= 0.0
-        found = read_beat(str(path), lambda text: decode_beat(text, 1_800_000_001.0))
+        written = read_file(str(path))
+        found = understand(str(path), written, lambda text: decode_beat(text, 1_800_000_001.0))
         assert found.beat == Beat(
             status="healthy", summary=told["summary"], seq=17, at=1_800_000_000.0
         )

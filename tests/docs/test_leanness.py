@@ -35,6 +35,7 @@ NEEDLESS = (
     "uphold.deploy",
     "uphold.diagnose",
     "uphold.recorder",
+    "uphold.daemon.marking",
     "uphold.daemon.sharing",
     "uphold.daemon.deploying",
     "uphold.daemon.reporting",

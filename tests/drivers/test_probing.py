@@ -13,6 +13,7 @@ from uphold.core.notices import Beat, Refused
 from uphold.core.specs import Probe
 from uphold.core.vitals import Outcome
 from uphold.drivers.probing import MachineProber
+from uphold.host.beats import BeatFiles
 from uphold.host.clock import MachineClock
 from uphold.ports.probes import Subject
 from uphold.testing.waiting import eventually
@@ -53,7 +54,8 @@ async def silence(reader, _writer):
 
 
 def prober(stage):
-    return MachineProber(stage.home, MachineClock(), stage.driver)
+    files = BeatFiles(patience=60.0)  # a busy machine is no silent one
+    return MachineProber(stage.home, MachineClock(), stage.driver, files)
 
 
 def subject(stage, slot="web"):

@@ -12,6 +12,7 @@ from uphold.core.notices import Beat, Refused
 from uphold.core.specs import Heartbeat, Kind, StopRule, WorkerSpec
 from uphold.core.statuses import Health
 from uphold.drivers.remote import NOT_LISTENED, PROOF, RemoteDriver
+from uphold.host.beats import BeatFiles, unanswered
 from uphold.ports.drivers import Launch, Trace
 from uphold.testing.clocks import FakeClock
 
@@ -22,11 +23,22 @@ class Post:
     def __init__(self, **rule):
         self.clock = FakeClock()
         self.facts, self.notes = [], []
-        self.driver = RemoteDriver(self.clock, boot_id="boot", tell=self.notes.append)
+        self.unread = set()
+        files = BeatFiles(self._unread, patience=60.0)  # a busy machine is no silent one
+        tell = self.notes.append
+        self.driver = RemoteDriver(self.clock, boot_id="boot", tell=tell, files=files)
         self.driver.subscribe(self.facts.append)
         rule = Heartbeat(**{"stale_after": 10.0, **rule})
         self.spec = WorkerSpec(name="probe", kind=Kind.REMOTE, heartbeat=rule)
         self.launch = Launch(slot="probe", generation=3, nonce="n" * 32, spec=self.spec)
+
+    def _unread(self, path):
+        """Stand for a file system that does not answer, while a path is in `unread`."""
+
+        async def silence():
+            return unanswered(path)
+
+        return silence() if path in self.unread else None
 
     async def begin(self):
         self.driver.add(self.spec)
@@ -217,3 +229,31 @@ def test_a_file_that_cannot_be_believed_is_counted_once_for_each_of_its_states(t
         assert post.driver.state("probe").info["beats"] == 0
 
     play(scene, file=str(file), stale_after=1000.0)
+
+
+@pytest.mark.accepts("P17")
+def test_a_file_that_cannot_be_read_says_nothing_of_its_worker_and_is_named(tmp_path):
+    file = tmp_path / "beat.json"
+
+    def refused(post):
+        return post.driver.state("probe").info["refused"]
+
+    async def scene(post):
+        write(file, post.clock, seq=1)
+        await until(post, lambda: "Recovered" in post.kinds())
+        post.unread.add(str(file))
+        await until(post, lambda: refused(post) == {"unanswered": 1})
+        assert not post.driver.unread
+        assert post.kinds()[-1] == "Recovered", "one look that failed is no silence"
+        for _ in range(10):
+            await post.clock.advance(200)
+        sick = [fact for fact in post.facts if type(fact).__name__ == "Sickened"]
+        assert [fact.health for fact in sick] == [Health.DEGRADED], "it is not known to be gone"
+        assert sick[0].why.endswith(f"{file} cannot be read: its file system does not answer")
+        post.unread.clear()
+        await until(post, lambda: "unresponsive" in post.facts[-1].why)
+        write(file, post.clock, seq=2)
+        await until(post, lambda: post.kinds()[-1] == "Recovered")
+        assert refused(post) == {"unanswered": 1}, "what was heard before is not heard again"
+
+    play(scene, file=str(file), stale_after=200.0)

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.test_supervisor import staged, types
 
 from uphold.core.health import slot_health
-from uphold.core.notices import Beat, Notice, Refused
+from uphold.core.notices import UNANSWERED, Beat, Notice, Refused
 from uphold.core.orders import StopWorkers
 from uphold.core.specs import Heartbeat, Need, Probe, RestartPolicy, WorkerSpec
 from uphold.core.statuses import Fault, Health, State
@@ -269,6 +269,41 @@ async def test_a_stale_file_degrades_and_never_ends_a_worker_by_default(stage):
     await stage.clock.advance(1000.0)
     assert health(stage) is Health.DEGRADED
     assert stage.status("web").generation == 1
+
+
+@pytest.mark.accepts("P17")
+@staged(
+    replace(
+        FILE,
+        live=LIVE.live,
+        heartbeat=replace(FILE.heartbeat, on_stale="restart", stall_after=20.0),
+    )
+)
+async def test_nobody_is_ended_for_a_file_system_that_is_silent(stage):
+    def write():
+        now = stage.clock.now()
+        beat = Beat(status="running", at=now.wall, progress=now.mono)
+        stage.prober.beats["web"] = beat
+
+    write()
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY
+    stage.prober.beats["web"] = Refused(UNANSWERED, "the file cannot be read.")
+    await stage.clock.advance(15.0)
+    assert health(stage) is Health.HEALTHY, "it may go on all the same"
+    asked = len(stage.prober.asked)
+    await stage.clock.advance(1000.0)
+    assert health(stage) is Health.DEGRADED
+    assert stage.status("web").finding.why == "the file cannot be read"
+    assert types(stage).count("worker.degraded") == 1
+    assert len(stage.prober.asked) >= asked + 99, "other questions go on"
+    write()
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY
+    assert stage.status("web").generation == 1
+    del stage.prober.beats["web"]
+    await stage.clock.advance(1000.0)
+    assert stage.status("web").generation > 1, "a file that is gone is silence"
 
 
 @pytest.mark.accepts("S26")

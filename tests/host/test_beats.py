@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
+import threading
+from functools import partial
 
 import pytest
 
-from uphold.core.notices import Beat, FileBeat, Refused
-from uphold.host.beats import LONGEST, read_beat
+from proofs.stuck import FrozenMount
+from uphold.core.notices import UNANSWERED, Beat, FileBeat, Refused
+from uphold.host.beats import LONGEST, BeatFiles, read_file, understand
 from uphold.wire.notices import decode_beat
 
 NOW = 1_800_000_000.0
@@ -22,7 +26,8 @@ def write(path, modified=NOW, **content):
 
 
 def read(path, now=NOW, nonce=None):
-    return read_beat(str(path), lambda text: decode_beat(text, now, nonce=nonce))
+    decode = partial(decode_beat, now=now, nonce=nonce)
+    return understand(str(path), read_file(str(path)), decode)
 
 
 def reason(found):
@@ -147,3 +152,97 @@ def test_one_that_may_not_be_read_is_said(path):
     write(path, status="ok")
     path.chmod(0)
     assert reason(read(path)) == "unreadable"
+
+
+async def read_again(files, path):
+    """Read until somebody answers: on a busy machine a thread may be late."""
+    async with asyncio.timeout(60):
+        while True:
+            found = await files.read(str(path), partial(decode_beat, now=NOW, nonce=None))
+            if not isinstance(found, Refused) or found.reason != UNANSWERED:
+                return found
+
+
+@pytest.mark.accepts("P17")
+def test_a_file_that_hangs_holds_one_thread_and_nobody_else(path):
+    write(path, status="ok")
+    hung, begun, free = str(path.with_name("hung.json")), [], threading.Event()
+
+    def slowly(name):
+        begun.append(name)
+        if name == hung:
+            free.wait(100)
+        return read_file(str(path))
+
+    async def scene():
+        files = BeatFiles(read=slowly, patience=0.1)
+        decode = partial(decode_beat, now=NOW, nonce=None)
+        try:
+            for _ in range(50):
+                found = await files.read(hung, decode)
+                assert reason(found) == UNANSWERED
+                assert "does not answer" in found.text
+            together = await asyncio.gather(*(files.read(hung, decode) for _ in range(50)))
+            assert {reason(each) for each in together} == {UNANSWERED}
+            assert begun == [hung]
+            assert isinstance(await read_again(files, path), FileBeat)
+            assert await asyncio.to_thread(os.getpid) == os.getpid()
+        finally:
+            free.set()
+        assert isinstance(await read_again(files, hung), FileBeat)
+
+    asyncio.run(scene())
+
+
+def test_whoever_stops_waiting_takes_nothing_from_the_others(path):
+    write(path, status="ok")
+    free = threading.Event()
+
+    def slowly(name):
+        free.wait(100)
+        return read_file(name)
+
+    async def scene():
+        files = BeatFiles(read=slowly, patience=60.0)
+        read = partial(files.read, str(path), partial(decode_beat, now=NOW, nonce=None))
+        first, second = asyncio.create_task(read()), asyncio.create_task(read())
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        free.set()
+        assert isinstance(await second, FileBeat)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.accepts("P17", "T12")
+def test_a_file_system_that_hangs_delays_no_other_file_and_no_other_thread(tmp_path, path):
+    write(path, status="ok")
+    silent = FrozenMount(tmp_path / "share")
+    names = [silent.folder / f"{number}.json" for number in range(40)]
+
+    async def scene():
+        files = BeatFiles(patience=0.2)
+        try:
+            silent.__enter__()
+        except PermissionError:
+            pytest.skip("nothing may be mounted here")
+        try:
+            decode = partial(decode_beat, now=NOW, nonce=None)
+            for _ in range(3):
+                found = await asyncio.gather(*(files.read(str(name), decode) for name in names))
+                assert {reason(each) for each in found} == {UNANSWERED}
+            assert isinstance(await read_again(files, path), FileBeat)
+            assert await asyncio.to_thread(os.getpid) == os.getpid()
+        finally:
+            silent.__exit__()
+        for name in names:
+            write(name, status="ok")
+        async with asyncio.timeout(60):
+            for name in names:
+                # Whoever was waiting may have been told only now that the old one is gone.
+                while isinstance(found := await read_again(files, name), Refused):
+                    assert reason(found) == "unreadable"
+                assert isinstance(found, FileBeat)
+
+    asyncio.run(scene())

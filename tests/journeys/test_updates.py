@@ -107,12 +107,12 @@ def test_what_is_refused_stops_nobody(site):
     for words in (("--commits", "11"), ("--commits", "0"), ("--commits", "x")):
         assert site.run("rollback", *words).code == 2
     beyond = site.run("rollback", "--commits", "3")
-    assert beyond.code == 1
+    assert beyond.code == 4
     assert "only 2" in beyond.err
     site.publish("two")
     (site.there.repo / "run.sh").write_text("edited\n")
     dirty = site.run("update")
-    assert dirty.code == 1
+    assert dirty.code == 4
     assert "run.sh" in dirty.err
     assert "git restore" in dirty.out + dirty.err
     git(site.there.repo, "restore", ".")

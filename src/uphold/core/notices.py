@@ -23,6 +23,9 @@ AHEAD: Final = 300.0
 MISSING: Final = "missing"
 """Why nothing is known by a heartbeat file that is not there."""
 
+UNANSWERED: Final = "unanswered"
+"""Why nothing is known by one on a file system that is silent: that says nothing of its worker."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:

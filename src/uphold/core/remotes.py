@@ -49,6 +49,8 @@ class RemoteStatus:
     """How many were refused, by the reason."""
     progress_at: Instant | None = None
     """When its progress last changed; None: it tells none."""
+    unread: str = ""
+    """Why nobody can tell what its file says now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,7 @@ def absorb_beat(
         lost=status.lost + lost,
         begun=status.begun + (1 if anew else 0),
         progress_at=None if beat.progress is None else progress_at,
+        unread="",
     )
 
 
@@ -106,6 +109,9 @@ def judge(status: RemoteStatus, rule: Heartbeat, now: Instant) -> Judgement:
     """
     last_sign = status.since if status.heard is None else status.heard
     missed = int(max(0.0, now - last_sign) / rule.stale_after)
+    if status.unread and missed >= DEGRADED_AFTER:
+        why = status.unread.removesuffix(".")
+        return Judgement(health=Health.DEGRADED, why=why, missed=missed)
     if missed >= UNRESPONSIVE_AFTER:
         why = _why_unresponsive(status, rule)
         return Judgement(health=Health.UNHEALTHY, why=why, missed=missed)

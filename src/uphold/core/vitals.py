@@ -112,15 +112,20 @@ class Pulse:
         return replace(self, last=at, wall=wall)
 
 
-def judge_pulse(pulse: Pulse, rule: Heartbeat, now: Instant) -> Finding | None:
-    """Say what the beats mean now; None while the first one may still come."""
+def judge_pulse(pulse: Pulse, rule: Heartbeat, now: Instant, *, unread: str = "") -> Finding | None:
+    """Say what the beats mean now; None while the first one may still come.
+
+    `unread` says why nobody knows of newer ones: nobody is ended for that.
+    """
     allowed = rule.stale_after if pulse.last is not None else max(FIRST_BEAT, rule.stale_after)
     since = pulse.began if pulse.last is None else pulse.last
     silent = max(0.0, now - since)
     missed = int(silent / allowed)
+    if missed and unread:
+        return Finding(health=Health.DEGRADED, why=unread.removesuffix("."))
     if missed:
         return _silent(pulse, rule, missed, silent)
-    if pulse.last is None:
+    if pulse.last is None or unread:
         return None
     return _spoken(pulse, rule, now)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.events import Event, Note
+    from uphold.host.beats import BeatFiles
     from uphold.ports.clocks import Clock
 
 _SAID: tuple[str, ...] = ("seq", "status", "progress", "error", "summary", "nonce", "utc")
@@ -28,9 +29,9 @@ _SAID: tuple[str, ...] = ("seq", "status", "progress", "error", "summary", "nonc
 class Beats:
     """Takes heartbeats in on behalf of the socket."""
 
-    def __init__(self, clock: Clock, boot_id: str) -> None:
+    def __init__(self, clock: Clock, boot_id: str, files: BeatFiles | None = None) -> None:
         self._clock = clock
-        self.driver = RemoteDriver(clock, boot_id=boot_id, tell=self._note)
+        self.driver = RemoteDriver(clock, boot_id=boot_id, tell=self._note, files=files)
         self._tell: Callable[[Event], Awaitable[None]] | None = None
         self._telling: set[asyncio.Future[None]] = set()
 

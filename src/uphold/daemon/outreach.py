@@ -6,15 +6,18 @@ Nothing of it is imported before it is needed; a supervisor without these pays n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uphold.core import orders
 from uphold.errors import UpholdError
+from uphold.host.beats import unanswered
 
 if TYPE_CHECKING:
     from uphold.config.revisions import FileConfig
+    from uphold.core.notices import Refused
     from uphold.core.orders import Order
     from uphold.core.specs import InboxSpec
     from uphold.daemon.deploying import Deploys
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from uphold.engine.errands import Outcome, Run
     from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
+    from uphold.host.beats import Written
     from uphold.host.homes import Home
     from uphold.inbox.obeying import Deed
     from uphold.inbox.shares import Inbox, Share
@@ -64,6 +68,7 @@ class Outreach:
         self._deploys: Deploys | None = None
         self._reports: Reports | None = None
         self._life: ShareLife | None = None
+        self._closed = False
         self._stirred = asyncio.Event()
         """There is reason to look now: another configuration, or something in the inbox."""
         self._loop = asyncio.get_running_loop()
@@ -139,6 +144,15 @@ class Outreach:
             )
         return await life.handling.announce(params)
 
+    def reading(self, path: str) -> Awaitable[Written | Refused] | None:
+        """Have a heartbeat file that lies on the share read by its helper; None: it does not."""
+        spec: InboxSpec | None = self._around.config.current.settings.inbox
+        if spec is None:
+            return None
+        path = os.path.normpath(path)
+        below = path.removeprefix(f"{os.path.normpath(spec.share)}/")
+        return None if below == path else self._read_beat(path, below)
+
     def shown(self) -> dict[str, Any] | None:
         """Give how the share stands, for `status`; None where none is configured."""
         spec: InboxSpec | None = self._around.config.current.settings.inbox
@@ -157,7 +171,11 @@ class Outreach:
         }
 
     async def close(self) -> None:
-        """Let go of the share."""
+        """Let go of the share, for good."""
+        self._closed = True
+        await self._leave()
+
+    async def _leave(self) -> None:
         life, self._life = self._life, None
         if life is not None:
             await life.close()
@@ -190,8 +208,8 @@ class Outreach:
         """Give the share that the file names now."""
         wanted: InboxSpec | None = self._around.config.current.settings.inbox
         if self._life is not None and self._life.spec != wanted:
-            await self.close()
-        if self._life is None and wanted is not None:
+            await self._leave()
+        if self._life is None and wanted is not None and not self._closed:
             from uphold.daemon.sharing import ShareLife  # noqa: PLC0415 - with a share only
 
             around = self._around
@@ -209,6 +227,12 @@ class Outreach:
             )
             self._life.attend(self._engine)
         return self._life
+
+    async def _read_beat(self, path: str, below: str) -> Written | Refused:
+        from uphold.inbox.beating import read_beat_file  # noqa: PLC0415 - with a share only
+
+        life = await self._current()
+        return unanswered(path) if life is None else await read_beat_file(life.share, path, below)
 
     def _share(self) -> tuple[Share, Inbox] | None:
         return None if self._life is None else (self._life.share, self._life.listing())

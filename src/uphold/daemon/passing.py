@@ -55,6 +55,7 @@ from uphold.drivers.remote import RemoteDriver
 from uphold.engine.attempts import Attempts
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import HostFailure, StoreUnavailable
+from uphold.host.beats import BeatFiles
 from uphold.host.chance import new_id, new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
@@ -65,11 +66,15 @@ from uphold.wire.mirroring import render_quickly
 
 if TYPE_CHECKING:
     from uphold.core.events import Recorded
+    from uphold.core.notices import Refused
     from uphold.daemon.outreach import Outreach
+    from uphold.host.beats import Written
     from uphold.journal.writing import SqliteJournal
 
 _HEALTH_PATIENCE: Final = 20.0
 """Seconds that everybody who is found alive may take to be judged, whatever a probe allows."""
+_FILE_PATIENCE: Final = 10.0
+"""Seconds that reading a heartbeat file may take: a pass looks once, and begins its helpers."""
 _FIRST_STEP, _LAST_STEP = 0.002, 0.05
 """Seconds between two looks at what is waited for, if nothing is heard of it."""
 _ECHO: Final = 2
@@ -136,7 +141,8 @@ class _Pass:
         self._names = names
         self._ending = ending
         self._attempts = Attempts()
-        self._remotes = RemoteDriver(clock, boot_id=boot_id())
+        self._files = BeatFiles(self._reading, patience=_FILE_PATIENCE)
+        self._remotes = RemoteDriver(clock, boot_id=boot_id(), files=self._files)
         self._problems: list[str] = []
         self._before: tuple[Check, ...] = ()
         self._after: tuple[Check, ...] = ()
@@ -172,6 +178,9 @@ class _Pass:
             await self._stage("the heartbeat on the share", self._beat(self._outreach, shown))
             await self._outreach.close()
         return scrubbed(replace(report, problems=tuple(self._problems)), scrub)
+
+    def _reading(self, path: str) -> Awaitable[Written | Refused] | None:
+        return None if self._outreach is None else self._outreach.reading(path)
 
     async def _obey(self, outreach: Outreach) -> Sequence[str]:
         """Deal with the flags that lie on the share, and with what was left half done."""
@@ -274,7 +283,7 @@ class _Pass:
                 companions=lambda _settings: left,
                 errands=outreach.errands(),
                 strays=driver.find_strays,
-                prober=MachineProber(self._launch.home, self._clock, driver),
+                prober=MachineProber(self._launch.home, self._clock, driver, self._files),
                 remembered=_remembered(self._launch.home) if lost else None,
                 attempts=self._attempts,
                 supervisor_id=self._owner.supervisor_id,

@@ -10,7 +10,7 @@ from uphold.core.events import Note
 from uphold.core.times import utc_text
 from uphold.daemon.notifying import describe
 from uphold.host.files import write_atomically
-from uphold.host.processes.scanning import in_thread
+from uphold.host.threads import in_thread
 from uphold.wire.codecs import encode
 
 if TYPE_CHECKING:

@@ -40,6 +40,7 @@ from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
 from uphold.errors import AlreadyRunning, ConfigInvalid, UpholdError
+from uphold.host.beats import BeatFiles
 from uphold.host.chance import new_id, new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
@@ -171,7 +172,6 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         )
         driver.subscribe(link.hear)
         ear.attend(driver, config)
-        beats = Beats(clock, boot_id())
         copies = Copies(
             home=home,
             clock=clock,
@@ -180,6 +180,8 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         )
         outreach = reach_out(launch, config, owner, redactors, (book, driver, clock))
         stack.push_async_callback(outreach.close)
+        files = BeatFiles(outreach.reading)
+        beats = Beats(clock, boot_id(), files)
         supervisor = Supervisor(
             config,
             Surroundings(
@@ -191,7 +193,7 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
                 boot_id=boot_id(),
                 companions=partial(companions_of, home),
                 strays=driver.find_strays,
-                prober=MachineProber(home, clock, driver),
+                prober=MachineProber(home, clock, driver, files),
                 remembered=_remembered(home) if rescued or journal.fresh else None,
                 errands=outreach.errands(),
                 supervisor_id=owner.supervisor_id,

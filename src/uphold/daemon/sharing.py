@@ -6,34 +6,28 @@ One task works through the inbox, poll by poll; a share that hangs or is away de
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold import plugins
-from uphold.core import orders
 from uphold.core.events import Note
 from uphold.core.names import is_companion
-from uphold.core.orders import Refusal
 from uphold.core.times import utc_text
 from uphold.daemon.handling import Handling
+from uphold.daemon.marking import Markers
 from uphold.errors import HostFailure, UpholdError
-from uphold.host.files import write_atomically
 from uphold.inbox.consulting import Consultants
 from uphold.inbox.flags import Rules
 from uphold.inbox.handlers import HANDLERS
 from uphold.inbox.obeying import Dealings, Deed, Obedience
 from uphold.inbox.reaching import Reach, Standing
-from uphold.inbox.receipts import heartbeat_content, heartbeat_name, pause_marker_name
+from uphold.inbox.receipts import heartbeat_content, heartbeat_name
 from uphold.inbox.shares import Inbox, Share
 from uphold.inbox.validating import judge
-from uphold.wire.codecs import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from uphold.core.orders import Wish
     from uphold.core.specs import InboxSpec, Settings
@@ -96,10 +90,9 @@ class ShareLife:
         self.inbox = Inbox(self._reach)
         self._consultants = Consultants(spec.handlers, clock)
         self._lines: deque[bytes] = deque(maxlen=_MOST_LINES)
-        self._mirrored: dict[str, bool] | None = None
-        """Which markers stood when holds and markers were last in step; None: not read yet."""
         self.handling: Handling | None = None
         self._supervisor: Supervisor | None = None
+        self._markers: Markers | None = None
         self._obedience: Obedience | None = None
         self._beaten = float("-inf")
         self._stir = stir
@@ -109,11 +102,13 @@ class ShareLife:
     def attend(self, supervisor: Supervisor) -> None:
         """Learn whom the orders are for."""
         self._supervisor = supervisor
+        kept = self._home.path / "markers.json"
+        self._markers = markers = Markers(self.spec, self.share, supervisor, kept, self._watched)
         self.handling = handling = Handling(
             supervisor,
             lambda: self._settings().deploy,
             self._home.journal,
-            self.mirror_holds,
+            markers.mirror,
             self._consult,
         )
         self._obedience = Obedience(
@@ -200,13 +195,14 @@ class ShareLife:
         `watch`: from now on it is told when another look is worth while, where that is possible.
         """
         assert self._obedience is not None
+        assert self._markers is not None
         deeds: list[Deed] = []
         error: str | None = None
         try:
             if watch:
                 await self._listen()  # first: what comes after the look must be told
             await self._find_plugins()
-            await self.mirror_holds()
+            await self._markers.mirror()
             deeds = await self._obedience.look(ending)
             for _ in range(0 if watch else _LOOKS_OF_A_PASS):
                 if deeds or not self._obedience.more:
@@ -247,20 +243,6 @@ class ShareLife:
         except (HostFailure, TimeoutError):
             pass  # they are in the home
         await self._reach.close()
-
-    async def mirror_holds(self) -> None:
-        """Bring holds and pause markers in step: a marker made or removed by hand is an order."""
-        if self._mirrored is None:
-            self._mirrored = await asyncio.to_thread(_read_markers, self._markers, self.spec.share)
-        before = dict(self._mirrored)
-        try:
-            for name in self._watched():
-                self._mirrored[name] = await self._in_step(name, last=before.get(name))
-        finally:
-            if self._mirrored != before:
-                # The next supervisor, or the next pass, must know what a hand has changed since.
-                content = encode({"share": self.spec.share, "markers": self._mirrored})
-                await asyncio.to_thread(_keep_markers, self._markers, content)
 
     async def beat(self, *, success: bool, error: str | None, actions: list[Any]) -> None:
         """Leave the supervisor's heartbeat for each worker that is steered here."""
@@ -307,33 +289,6 @@ class ShareLife:
                 actions=[deed.shown() for deed in deeds],
             )
 
-    async def _in_step(self, name: str, *, last: bool | None) -> bool:
-        """Bring one marker in step with its hold; give whether it stands then."""
-        held = self._is_held(name)
-        path = f"{self.spec.layout.state}/{pause_marker_name(name)}"
-        there = await self.share.look(path) is not None
-        if there == held:
-            return held
-        if last == held or (last is None and there):
-            # Nothing changed here, so somebody was there.
-            wish = orders.PauseWorkers if there else orders.ResumeWorkers
-            done = await self._order(wish(names=(name,)), f"{pause_marker_name(name)} by hand")
-            return there if done else held
-        await self._mark(name, held=held)
-        return held
-
-    async def _mark(self, name: str, *, held: bool) -> None:
-        if held:
-            content = encode({"worker_id": name, "by": self._by(name)})
-            await self.share.put("state", pause_marker_name(name), content)
-        else:
-            await self.share.remove("state", pause_marker_name(name))
-
-    async def _order(self, wish: Any, reason: str) -> bool:
-        desk = self._engine.desk
-        job = await desk.submit(desk.order(wish, author="share", origin="share", reason=reason))
-        return not isinstance(job, Refusal)
-
     async def _leave_lines(self) -> None:
         while self._lines:
             lines, self._lines = self._lines, deque(maxlen=_MOST_LINES)
@@ -367,14 +322,6 @@ class ShareLife:
             return settings.deploy.workers
         names = (spec.name for spec in settings.workers if not is_companion(spec.name))
         return tuple(names)[:_MOST_WATCHED]
-
-    def _is_held(self, name: str) -> bool:
-        entry = self._engine.snapshot().declaration.workers.get(name)
-        return entry is not None and entry.override.held
-
-    def _by(self, name: str) -> str:
-        entry = self._engine.snapshot().declaration.workers.get(name)
-        return "" if entry is None else entry.override.by
 
     async def _tell(self, kind: str, told: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         severity = "warning" if kind == "flag.rejected" else "info"
@@ -423,27 +370,9 @@ class ShareLife:
             await self._tell_survey()
 
     @property
-    def _markers(self) -> Path:
-        return self._home.path / "markers.json"
-
-    @property
     def _engine(self) -> Supervisor:
         assert self._supervisor is not None
         return self._supervisor
-
-
-def _read_markers(path: Path, share: str) -> dict[str, bool]:
-    """Read which markers stood last on this share; nothing that can be read: none is known."""
-    try:
-        found = json.loads(path.read_bytes())
-        return dict(found["markers"]) if found["share"] == share else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _keep_markers(path: Path, content: bytes) -> None:
-    with suppress(OSError):  # a full disk: a hand that acts before the next start is not seen
-        write_atomically(path, content)
 
 
 def _owner(supervisor_id: str) -> str:

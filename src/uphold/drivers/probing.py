@@ -21,7 +21,7 @@ from uphold.core.events import Gone, Started
 from uphold.core.notices import AHEAD, Refused
 from uphold.core.vitals import Answer, Outcome
 from uphold.errors import HostFailure
-from uphold.host.beats import read_beat
+from uphold.host.beats import BeatFiles
 from uphold.wire.notices import decode_beat
 
 if TYPE_CHECKING:
@@ -48,10 +48,13 @@ _SECURELY: Final = str(Path(__file__).with_name("asking_securely.py"))
 class MachineProber:
     """Asks on the running asyncio loop."""
 
-    def __init__(self, home: Home, clock: Clock, driver: ProcessDriver) -> None:
+    def __init__(
+        self, home: Home, clock: Clock, driver: ProcessDriver, files: BeatFiles | None = None
+    ) -> None:
         self._home = home
         self._clock = clock
         self._driver = driver
+        self._files = files or BeatFiles()
         self._marks: dict[str, tuple[int, int, int]] = {}
         """By slot: generation, and inode and size of its log when that run began."""
         self._before: dict[str, tuple[int, int]] = {}
@@ -74,10 +77,10 @@ class MachineProber:
             return Answer(_MISSED, f"{_what(probe)}: {cause}")
 
     async def read_beat(self, path: str, subject: Subject) -> Beat | Refused:
-        """Read a file of beats, in a thread: it may lie on a slow disk."""
+        """Read a file of beats; one that lies on a silent file system is not waited for."""
         now = self._clock.now().wall
         decode = partial(decode_beat, now=now, nonce=subject.nonce)
-        found = await asyncio.to_thread(read_beat, path, decode)
+        found = await self._files.read(path, decode)
         if isinstance(found, Refused):
             return found
         if found.modified > now + AHEAD:

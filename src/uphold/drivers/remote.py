@@ -7,12 +7,13 @@ Heartbeats are handed in (from the control socket), or read from a file that som
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Adopted, Gone, Note, Recovered, Sickened, Started
 from uphold.core.names import worker_of
-from uphold.core.notices import AHEAD, MISSING, Beat, FileBeat, Refused
+from uphold.core.notices import AHEAD, MISSING, UNANSWERED, Beat, FileBeat, Refused
 from uphold.core.remotes import (
     Judgement,
     RemoteStatus,
@@ -24,8 +25,7 @@ from uphold.core.remotes import (
 from uphold.core.specs import NEVER, Heartbeat, Instant, StopRule, WorkerSpec
 from uphold.core.statuses import Health, Identity
 from uphold.drivers.listeners import Listeners
-from uphold.host.beats import read_beat
-from uphold.host.processes.scanning import in_thread
+from uphold.host.beats import BeatFiles
 from uphold.ports.drivers import Launch, Sighting, Trace
 from uphold.wire.notices import decode_beat
 
@@ -54,7 +54,7 @@ class Listening:
         self.read: FileBeat | Refused | None = None
         """What was last read in its file: only what differs from it is news."""
         self.looking = False
-        """A thread reads its file: no second one is sent after it."""
+        """Its file is looked after: nobody else need do that."""
 
     @property
     def rule(self) -> Heartbeat:
@@ -66,12 +66,18 @@ class RemoteDriver:
     """Listens to workers of kind `remote`, on the running asyncio loop."""
 
     def __init__(
-        self, clock: Clock, *, boot_id: str, tell: Callable[[Note], None] | None = None
+        self,
+        clock: Clock,
+        *,
+        boot_id: str,
+        tell: Callable[[Note], None] | None = None,
+        files: BeatFiles | None = None,
     ) -> None:
         """`tell` hears of what is worth an event and changes no state: gaps, missed beats."""
         self._clock = clock
         self._boot_id = boot_id
         self._tell = tell or (lambda _note: None)
+        self._files = files or BeatFiles()
         self._facts = Listeners()
         self._specs: dict[str, WorkerSpec] = {}
         self._heard: dict[str, Listening] = {}
@@ -93,7 +99,10 @@ class RemoteDriver:
     @property
     def unread(self) -> bool:
         """Tell whether a file of heartbeats has not been looked into yet."""
-        return any(each.rule.file and each.read is None for each in self._heard.values())
+        return any(
+            each.rule.file and each.read is None and not each.status.unread
+            for each in self._heard.values()
+        )
 
     def nonce(self, slot: str) -> str | None:
         """Give what a heartbeat may carry to prove that it is meant for this slot."""
@@ -294,14 +303,25 @@ class RemoteDriver:
     async def _follow_file(self, listening: Listening) -> None:
         while self._heard.get(listening.launch.slot) is listening:
             path, wall = listening.rule.file, self._clock.now().wall
-            # In a thread: the file may lie on a share that does not answer.
-            found = await in_thread(
-                partial(read_beat, path, partial(decode_beat, now=wall, nonce=None))
-            )
-            if self._heard.get(listening.launch.slot) is listening and found != listening.read:
-                listening.read = found
-                self._take_in_file(listening, found)
+            found = await self._files.read(path, partial(decode_beat, now=wall, nonce=None))
+            if self._heard.get(listening.launch.slot) is listening:
+                self._look_into(listening, found)
             await self._clock.sleep(min(_OFTEN, listening.rule.stale_after / _LOOKS))
+
+    def _look_into(self, listening: Listening, found: FileBeat | Refused) -> None:
+        """See what is new in its file; that it cannot be read says nothing of the worker."""
+        before = listening.status.unread
+        silent = isinstance(found, Refused) and found.reason == UNANSWERED
+        unread = found.text if isinstance(found, Refused) and silent else ""
+        listening.status = replace(listening.status, unread=unread)
+        if silent and not before:
+            listening.status = count_refused(listening.status, UNANSWERED)
+        elif not silent and found != listening.read:
+            listening.read = found
+            self._take_in_file(listening, found)
+        if unread != before:
+            self._judge(listening)
+            self._mind(listening)
 
     def _take_in_file(self, listening: Listening, found: FileBeat | Refused) -> None:
         """Take in what its file says; that there is none yet is no fault of anybody's."""

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.core.events import Condemned
-from uphold.host.processes.scanning import in_thread
+from uphold.host.threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core import events
 from uphold.core.absorbing import LONGEST_EXTENSION
-from uphold.core.notices import NO_ERROR, Beat, Notice, Refused
+from uphold.core.notices import NO_ERROR, UNANSWERED, Beat, Notice, Refused
 from uphold.core.specs import EARLIEST, Heartbeat, Instant
 from uphold.core.statuses import Finding, Health, State
 from uphold.core.vitals import (
@@ -386,8 +386,10 @@ class Checks:
             return
         run.asking = None
         run.owed.discard(_BEAT)
+        unread = ""
         if isinstance(beat, Refused):
             self.refused[beat.reason] += 1
+            unread = beat.text if beat.reason == UNANSWERED else ""
         else:
             now = self._clock.now()
             # As old as it says it is; one from before this run is no sign of its life.
@@ -395,15 +397,15 @@ class Checks:
             if at >= run.pulse.began:
                 run.pulse = run.pulse.after(beat, at, beat.at or now.wall)
             self._note(run.subject.slot, beat_wall=run.pulse.wall)
-        self._judge_pulse(run, self._clock.now().mono)
+        self._judge_pulse(run, self._clock.now().mono, unread)
         if run.waiting:
             self._ask(run, run.waiting.pop(0))
 
-    def _judge_pulse(self, run: Patient, now: Instant) -> None:
+    def _judge_pulse(self, run: Patient, now: Instant, unread: str = "") -> None:
         rule = run.subject.spec.heartbeat
         assert rule is not None
         assert run.pulse is not None
-        found = judge_pulse(run.pulse, rule, now)
+        found = judge_pulse(run.pulse, rule, now, unread=unread)
         if found is None:
             return
         if found.code:

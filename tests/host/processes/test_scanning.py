@@ -14,7 +14,6 @@ from uphold.host.processes.scanning import (
     Scanner,
     Sighted,
     Snapshot,
-    in_thread,
     lock_holders,
     take_snapshot,
 )
@@ -127,18 +126,6 @@ def test_one_who_gives_up_waiting_disturbs_nobody():
         tasks[0].cancel()
         assert isinstance(await tasks[1], Snapshot)
         assert isinstance(await tasks[2], Snapshot)
-
-    asyncio.run(scene())
-
-
-def test_what_goes_wrong_in_a_thread_is_told_to_whoever_waits():
-    async def scene():
-        def fail():
-            raise OSError(24, "no descriptor")
-
-        with pytest.raises(OSError, match="no descriptor"):
-            await in_thread(fail)
-        assert await in_thread(lambda: 42) == 42
 
     asyncio.run(scene())
 

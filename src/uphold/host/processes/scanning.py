@@ -6,13 +6,11 @@ for adoption, verified stops and left-overs; never on the way of an ordinary res
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import os
 import sys
 from collections import defaultdict
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from uphold.host.proctable import (
     Stat,
@@ -22,14 +20,13 @@ from uphold.host.proctable import (
     read_proc,
     stats_by_ps,
 )
+from uphold.host.threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from uphold.core.statuses import Identity
-
-Answer = TypeVar("Answer")
 
 
 class Sighted(NamedTuple):
@@ -161,34 +158,6 @@ def lock_holders(lock: str | Path) -> list[int]:
         and _runs_its_own_program(pid)
         and _holds(pid, wanted)  # now that nothing more goes away by itself
     ]
-
-
-async def in_thread(work: Callable[[], Answer]) -> Answer:
-    """Do something slow in a thread of its own, which nobody waits for at exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Answer] = loop.create_future()
-
-    def settle(answer: Answer | None, cause: BaseException | None) -> None:
-        if future.done():
-            return
-        if cause is not None:
-            future.set_exception(cause)
-        else:
-            future.set_result(answer)  # type: ignore[arg-type] # an answer when nothing was raised
-
-    def run() -> None:
-        answer: Answer | None = None
-        cause: BaseException | None = None
-        try:
-            answer = work()
-        except BaseException as raised:  # noqa: BLE001 - handed to whoever waits
-            cause = raised
-        with suppress(RuntimeError):  # the loop has ended meanwhile: nobody waits any more
-            loop.call_soon_threadsafe(settle, answer, cause)
-
-    # Not `threading`: that waits until the thread has begun, which a busy machine lets us feel.
-    _thread.start_new_thread(run, ())
-    return await future
 
 
 def _settle(

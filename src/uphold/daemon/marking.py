@@ -1,0 +1,107 @@
+"""Pause markers on the share: in step with holds, and orders where a hand makes or removes one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from uphold.core import orders
+from uphold.core.orders import Refusal
+from uphold.host.files import write_atomically
+from uphold.inbox.receipts import pause_marker_name
+from uphold.wire.codecs import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from uphold.core.orders import Wish
+    from uphold.core.overrides import Override
+    from uphold.core.specs import InboxSpec
+    from uphold.engine.supervisor import Supervisor
+    from uphold.inbox.shares import Share
+
+
+class Markers:
+    """The pause markers of the workers that are steered by one share."""
+
+    def __init__(
+        self,
+        spec: InboxSpec,
+        share: Share,
+        supervisor: Supervisor,
+        kept: Path,
+        watched: Callable[[], Sequence[str]],
+    ) -> None:
+        """`kept` is where the next supervisor reads what stood last; `watched` names workers."""
+        self._spec = spec
+        self._share = share
+        self._supervisor = supervisor
+        self._kept = kept
+        self._watched = watched
+        self._mirrored: dict[str, bool] | None = None
+        """Which markers stood when holds and markers were last in step; None: not read yet."""
+
+    async def mirror(self) -> None:
+        """Bring holds and pause markers in step: a marker made or removed by hand is an order."""
+        where = self._spec.share
+        if self._mirrored is None:
+            self._mirrored = await asyncio.to_thread(_read, self._kept, where)
+        before = dict(self._mirrored)
+        try:
+            for name in self._watched():
+                self._mirrored[name] = await self._in_step(name, last=before.get(name))
+        finally:
+            if self._mirrored != before:
+                # The next supervisor, or the next pass, must know what a hand has changed since.
+                content = encode({"share": where, "markers": self._mirrored})
+                await asyncio.to_thread(_keep, self._kept, content)
+
+    async def _in_step(self, name: str, *, last: bool | None) -> bool:
+        """Bring one marker in step with its hold; give whether it stands then."""
+        override = self._override(name)
+        held = override is not None and override.held
+        marker = pause_marker_name(name)
+        there = await self._share.look(f"{self._spec.layout.state}/{marker}") is not None
+        if there == held:
+            return held
+        if last == held or (last is None and there):
+            # Nothing changed here, so somebody was there.
+            wish = orders.PauseWorkers if there else orders.ResumeWorkers
+            done = await self._order(wish(names=(name,)), f"{marker} by hand")
+            return there if done else held
+        await self._mark(name, held=held)
+        return held
+
+    async def _mark(self, name: str, *, held: bool) -> None:
+        if held:
+            override = self._override(name)
+            content = encode({"worker_id": name, "by": "" if override is None else override.by})
+            await self._share.put("state", pause_marker_name(name), content)
+        else:
+            await self._share.remove("state", pause_marker_name(name))
+
+    async def _order(self, wish: Wish, reason: str) -> bool:
+        desk = self._supervisor.desk
+        job = await desk.submit(desk.order(wish, author="share", origin="share", reason=reason))
+        return not isinstance(job, Refusal)
+
+    def _override(self, name: str) -> Override | None:
+        entry = self._supervisor.snapshot().declaration.workers.get(name)
+        return None if entry is None else entry.override
+
+
+def _read(path: Path, share: str) -> dict[str, bool]:
+    """Read which markers stood last on this share; nothing that can be read: none is known."""
+    try:
+        found = json.loads(path.read_bytes())
+        return dict(found["markers"]) if found["share"] == share else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _keep(path: Path, content: bytes) -> None:
+    with suppress(OSError):  # a full disk: a hand that acts before the next start is not seen
+        write_atomically(path, content)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from daemon.sharesides import Place
+from uphold.core import orders
+from uphold.testing.waiting import eventually
+
+PAUSE = orders.PauseWorkers(names=("OrionMX",))
+RESUME = orders.ResumeWorkers(names=("OrionMX",))
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+@pytest.mark.accepts("C-021", "C-113")
+def test_a_hold_by_the_command_line_is_mirrored_with_whoever_holds(place):
+    async def story():
+        await place.order(PAUSE)
+        await place.look()
+        assert json.loads(place.marker.read_text()) == {"worker_id": "OrionMX", "by": "ann"}
+        await place.order(RESUME)
+        await place.look()
+        assert not place.marker.exists()
+        assert place.state == "running"
+
+    place.play(story)
+
+
+@pytest.mark.accepts("C-039", "C-113")
+def test_a_marker_that_is_made_or_removed_by_hand_is_an_order(place):
+    async def story():
+        await place.look()
+        place.marker.write_text("")
+        await place.look()
+        await eventually(lambda: place.held and place.state == "stopped", within=60)
+        await place.look()
+        assert place.marker.read_text() == ""
+        place.marker.unlink()
+        await place.look()
+        await eventually(lambda: not place.held and place.state == "running", within=60)
+        await place.look()
+        assert not place.marker.exists()
+
+    place.play(story)
+    rows = place.rows("SELECT actor, action FROM audit_log_t WHERE actor = 'share'")
+    assert [row["action"] for row in rows if "." not in row["action"]] == ["pause", "resume"]
+
+
+@pytest.mark.accepts("C-113", "C-149")
+def test_what_a_hand_does_while_no_supervisor_is_there_is_an_order_for_the_next_one(place):
+    async def hold():
+        await place.order(PAUSE)
+        await place.look()
+
+    place.play(hold)
+    place.marker.unlink()
+
+    async def find_it_gone():
+        await place.look()
+        await eventually(lambda: not place.held and place.state == "running", within=60)
+        assert not place.marker.exists()
+
+    place.play(find_it_gone)
+    place.marker.write_text("")
+
+    async def find_it():
+        await place.look()
+        await eventually(lambda: place.held, within=60)
+
+    place.play(find_it)
+
+
+def test_a_hold_stands_where_nobody_knows_what_was_there_before(place):
+    async def hold():
+        await place.order(PAUSE)
+
+    place.play(hold)  # the share was never looked at
+
+    async def story():
+        await place.look()
+        assert place.marker.exists()
+        assert place.held
+
+    place.play(story)
+
+
+def test_notes_about_markers_that_cannot_be_read_are_as_good_as_none(place):
+    (place.home.path / "markers.json").write_text("{not json")
+
+    async def story():
+        await place.order(PAUSE)
+        await place.look()
+        assert place.marker.exists()
+
+    place.play(story)
+    kept = json.loads((place.home.path / "markers.json").read_text())
+    assert kept == {"share": str(place.top), "markers": {"OrionMX": True}}

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from uphold.host.threads import in_thread
+
+
+def test_what_goes_wrong_in_a_thread_is_told_to_whoever_waits():
+    async def scene():
+        def fail():
+            raise OSError(24, "no descriptor")
+
+        with pytest.raises(OSError, match="no descriptor"):
+            await in_thread(fail)
+        assert await in_thread(lambda: 42) == 42
+
+    asyncio.run(scene())
