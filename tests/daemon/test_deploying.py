@@ -554,6 +554,24 @@ def test_nobody_runs_from_a_mixture_until_it_is_put_right(tmp_path, monkeypatch,
     play(tmp_path, story)
 
 
+@pytest.mark.accepts("P24", "C-067")
+def test_a_restart_by_a_flag_starts_nobody_who_is_kept_down(tmp_path, monkeypatch):
+    async def story(scene: DeployStage):
+        wish, old = orders.RestartSlowly(names=("web",)), scene.there.head()
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+            job = await scene.order(wish)
+            assert (job.row.state, job.details["kept_down"]) == ("failed", True)
+            assert (scene.state(), scene.override.withheld) == ("stopped", True)
+            assert scene.stage.driver.calls.count(("start", "web")) == 1
+        assert (await scene.order(wish)).row.state == "succeeded"
+        assert (scene.there.head(), scene.state()) == (old, "running")
+
+    play(tmp_path, story)
+
+
 @pytest.mark.accepts("P24")
 def test_an_unwell_update_that_cannot_be_taken_back_whole_keeps_everybody_down(
     tmp_path, monkeypatch

@@ -162,6 +162,8 @@ class Deploys:
     async def restart(self, order: Order) -> Ending:
         """End workers, let a moment pass, and have them up again; those that are held stay down."""
         assert isinstance(order.wish, orders.RestartSlowly)
+        if (still_open := await self._end_earlier(order)) is not None:
+            return still_open
         held = [name for name in order.wish.names if self._held(name)]
         if held:
             return Ending(details={"held": True, "workers": held})
