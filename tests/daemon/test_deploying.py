@@ -10,8 +10,9 @@ from deploy.repositories import git
 from uphold.core import orders
 from uphold.core.orders import Refusal
 from uphold.core.specs import Need, WorkerSpec
+from uphold.daemon.noting import Written
 from uphold.deploy.git import Checkout
-from uphold.deploy.records import Step
+from uphold.deploy.records import DeployRecord, Step, Verb
 from uphold.deploy.rolling_back import RollingBack
 from uphold.deploy.updating import Updating
 
@@ -568,6 +569,55 @@ def test_a_restart_by_a_flag_starts_nobody_who_is_kept_down(tmp_path, monkeypatc
             assert scene.stage.driver.calls.count(("start", "web")) == 1
         assert (await scene.order(wish)).row.state == "succeeded"
         assert (scene.there.head(), scene.state()) == (old, "running")
+
+    play(tmp_path, story)
+
+
+@pytest.mark.accepts("P24")
+@pytest.mark.parametrize("by", ["the next start", "the next order"])
+def test_without_its_section_a_mixture_still_keeps_everybody_down(tmp_path, monkeypatch, by):
+    async def story(scene: DeployStage):
+        spec, old = scene.spec, scene.there.head()
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+        scene.spec = None
+        if by == "the next start":
+            await scene.crash()
+            job = await scene.end(await scene.deploys.take_up())
+        else:
+            job = await scene.order(UPDATE)
+        assert (job.row.state, job.details["kept_down"]) == ("failed", True)
+        assert "no [deploy] section" in job.row.error
+        assert "Put [deploy] back" in job.details["remedy"]
+        assert (scene.state(), scene.override.withheld) == ("stopped", True)
+        told = (await scene.stage.journal.events(limit=1_000))[::-1]
+        failed = next(each for each in told if each["type"] == "deploy.failed")
+        assert failed["payload"]["kept_down"] is True
+        scene.spec = spec
+        await scene.crash()
+        await scene.end(await scene.deploys.take_up())
+        assert (scene.there.head(), scene.state()) == (old, "running")
+
+    play(tmp_path, story)
+
+
+@pytest.mark.accepts("P24")
+@pytest.mark.parametrize("step", [Step.PREPARED, Step.APPLIED])
+def test_without_its_section_whoever_has_whole_code_runs(tmp_path, step):
+    async def story(scene: DeployStage):
+        head = scene.there.head()
+        record = DeployRecord(job="job_1", verb=Verb.UPDATE, before=head, target=head, step=step)
+        written = Written(record=record, names=("web",), author="ann")
+        scene.deploys._notes.writer(written)(record)
+        await scene.order(orders.WithholdWorkers(names=("web",)))
+        scene.spec = None
+        await scene.crash()
+        job = await scene.end(await scene.deploys.take_up())
+        assert job.row.state == "failed"
+        assert "no [deploy] section" in job.row.error
+        assert (scene.state(), scene.override.withheld) == ("running", False)
 
     play(tmp_path, story)
 

@@ -37,6 +37,9 @@ Value = TypeVar("Value")
 _SHORT: Final = 12
 _TOLD: Final = ("before_commit", "after_commit", "final_commit", "kept_down")
 _LOGGED: Final = frozenset({"commands", "trace"})
+_WHOLE: Final = (Step.PREPARED, Step.APPLIED)
+"""Where the code is the old one or the new one as far as anybody can say without looking at it."""
+_PUT_BACK: Final = "Put [deploy] back as it was; then uphold restart puts the checkout right."
 _REST: Final = 2.0
 """Seconds between the end and the start of a worker that is restarted by a flag."""
 
@@ -137,10 +140,16 @@ class Deploys:
     async def finish(self, order: Order) -> Ending:
         """End what another supervisor began, by the written rule of its step."""
         left, work = self._notes.read(), self._work()
-        if left is None or isinstance(work, Ending):
+        if left is None:
             await self._release(order)
-            return work if isinstance(work, Ending) else Ending()
+            return Ending()
         record = left.record
+        if isinstance(work, Ending):
+            if record.step not in _WHOLE:
+                error = f"{record.job} cannot be ended, as {work.error}"
+                return await self._stay_down(order, error, _PUT_BACK)
+            await self._release(order)
+            return work
         # What had not begun needs nobody to be stopped.
         problem = None if record.step is Step.PREPARED else await self._keep_down(order)
         if problem is not None:
@@ -149,6 +158,13 @@ class Deploys:
             return Ending(error=f"{record.job} cannot be ended, as {problem}")
         came = await _aside(work.recover, record, self._notes.writer(left))
         return await self._bring_back(order, work, came, left)
+
+    async def _stay_down(self, order: Order, error: str, remedy: str) -> Ending:
+        """Let nobody run from what may be a mixture, and what cannot be put right from here."""
+        await self._keep_down(order)
+        remedy = f"The workers stay down, as their code may be a mixture. {remedy}"
+        await self._news("deploy.failed", order, {"kept_down": True, "error": error})
+        return Ending(error=error, details={"kept_down": True, "remedy": remedy})
 
     async def _end_earlier(self, order: Order) -> Ending | None:
         """End what an earlier order left open; tell how that went if it still is."""
