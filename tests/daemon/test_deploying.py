@@ -700,6 +700,34 @@ def test_whoever_is_kept_down_for_nothing_is_released(tmp_path):
     play(tmp_path, story)
 
 
+@pytest.mark.accepts("P24", "P25")
+def test_a_record_that_cannot_be_read_lets_nobody_run(tmp_path, monkeypatch):
+    async def story(scene: DeployStage):
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+        scene.path.write_bytes(scene.path.read_bytes()[:40])
+        await scene.crash()
+        job = await scene.end(await scene.deploys.take_up())
+        assert (job.row.state, job.details["kept_down"]) == ("failed", True)
+        assert f"{scene.path} cannot be read" in job.row.error
+        assert "remove that file" in job.details["remedy"]
+        assert "cannot be read" in scene.diary.text
+        assert "deploy.failed" in await scene.kinds()
+        for wish in (UPDATE, BACK, orders.RestartSlowly(names=("web",))):
+            job = await scene.order(wish)
+            assert job.row.state == "failed"
+            assert "remove that file" in job.details["remedy"]
+        assert (scene.state(), scene.override.withheld) == ("stopped", True)
+        scene.path.unlink()
+        await scene.crash()
+        assert await scene.deploys.take_up() is None
+        await scene.until(lambda: scene.state() == "running")
+
+    play(tmp_path, story)
+
+
 @pytest.mark.accepts("P25")
 def test_what_is_left_is_ended_while_the_supervisor_is_paused_and_starts_with_it(
     tmp_path, monkeypatch
