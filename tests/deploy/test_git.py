@@ -295,3 +295,17 @@ def test_a_file_that_is_too_large_after_all_brings_the_old_code_back(there: Repo
     outcome = with_limit(there, 4 << 20).apply(record, Notes())
     assert (outcome.end, there.head(), there.status()) == (End.OLD, old, "")
     assert not (there.repo / "zeros").exists()
+
+
+@pytest.mark.accepts("P24")
+def test_what_is_put_back_may_be_larger_than_what_may_come(there: Repositories):
+    """The operator brought it in by hand, as the remedy says, and the update takes it away."""
+    (there.person / "zeros").write_bytes(bytes(6_000_000))
+    old = there.publish("zeros")
+    git(there.repo, "pull", "-q", "--ff-only")
+    there.publish("without", zeros=None)
+    updating = with_limit(there, 4 << 20)
+    came = updating.apply(updating.check("job"), Notes())
+    assert came.success
+    outcome = updating.return_to(came.record, Notes(), why="it is not well")
+    assert (outcome.end, there.head(), there.status()) == (End.OLD, old, "")

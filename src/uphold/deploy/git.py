@@ -221,9 +221,9 @@ class Checkout(Histories):
         if not done.ok:
             raise failure(done, "merge --ff-only")
 
-    def reset(self, commit: str) -> None:
-        """Make branch and tracked files those of a commit."""
-        done = self.git.ask("reset", "--hard", checked(commit), "--", quiet=False)
+    def reset(self, commit: str, *, local: bool = False) -> None:
+        """Make branch and tracked files those of a commit; `local` if they have been here."""
+        done = self.git.ask("reset", "--hard", checked(commit), "--", quiet=False, local=local)
         if not done.ok:
             raise failure(done, "reset --hard")
 
@@ -263,13 +263,13 @@ class Checkout(Histories):
             for _, _, path in self.added(older, newer):
                 self._take_away(path)
         try:
-            self.reset(commit)
+            self.reset(commit, local=True)
         except HostFailure as cause:
             if "index" not in cause.message:
                 raise
             # A power cut can tear it; all it says stands in the commit as well.
             (folders.own / "index").unlink(missing_ok=True)
-            self.reset(commit)
+            self.reset(commit, local=True)
 
     # Helpers.
 
