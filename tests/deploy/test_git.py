@@ -309,3 +309,18 @@ def test_what_is_put_back_may_be_larger_than_what_may_come(there: Repositories):
     assert came.success
     outcome = updating.return_to(came.record, Notes(), why="it is not well")
     assert (outcome.end, there.head(), there.status()) == (End.OLD, old, "")
+
+
+def test_a_partial_clone_fetches_no_file_only_to_weigh_it(there: Repositories):
+    git(there.remote, "config", "uploadpack.allowFilter", "true")
+    there.repo.rename(there.folder / "whole")
+    words = ("clone", "-q", "--filter=blob:none", f"file://{there.remote}", str(there.repo))
+    git(there.folder, *words)
+    git(there.repo, "remote", "set-url", "origin", str(there.remote))
+    new = there.publish("newer", code="print('new')\n", more="1\n", much="2\n")
+    updating = there.updating()
+    record = updating.check("job")
+    missing = git(there.repo, "rev-list", "--objects", "--missing=print", f"{new}^!").split("\n")
+    assert len([line for line in missing if line.startswith("?")]) == 3
+    assert updating.apply(record, Notes()).success
+    assert (there.head(), there.status(), there.read("more")) == (new, "", "1\n")
