@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from uphold.deploy.guarding import Git
 from uphold.deploy.records import End, Outcome
 from uphold.deploy.updating import Updating
 from uphold.errors import HostFailure, NotPermitted, UpholdError
+from uphold.host import commands
+from uphold.host.commands import at_work
+from uphold.testing.waiting import until
 
 HOOKS = (
     "post-merge",
@@ -324,3 +328,30 @@ def test_a_partial_clone_fetches_no_file_only_to_weigh_it(there: Repositories):
     assert len([line for line in missing if line.startswith("?")]) == 3
     assert updating.apply(record, Notes()).success
     assert (there.head(), there.status(), there.read("more")) == (new, "", "1\n")
+
+
+@pytest.mark.parametrize("where", ["checkout", "beside"])
+def test_what_another_git_is_fetching_is_not_cleared_away(there: Repositories, where: str):
+    git(there.repo, "worktree", "add", "-q", "--detach", str(there.folder / "beside"))
+    (there.person / "noise").write_bytes(os.urandom(6_000_000))
+    there.publish("noise")
+    theirs = there.repo / ".git/objects/pack/tmp_pack_theirs"
+
+    def run(argv, **more):
+        if "fetch" in argv:
+            theirs.touch()
+        return commands.run(argv, **more)
+
+    guarded = Git(str(there.repo), run, most=4 << 20)
+    updating = Updating(Checkout(guarded, remote="origin", branch="main"))
+    words, folder = ("git", "cat-file", "--batch"), there.folder / where
+    with subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE) as working:
+        until(lambda: at_work("git", folder) == [working.pid], 30, "git at work")
+        with pytest.raises(NotPermitted):
+            updating.check("job")
+        assert theirs.exists()
+        working.communicate()
+    theirs.unlink()
+    with pytest.raises(NotPermitted):
+        updating.check("job")
+    assert not theirs.exists()

@@ -18,6 +18,7 @@ from uphold.deploy.guarding import Git, failure, readable
 from uphold.deploy.histories import BRANCH, MUCH, REVERTS, Commit, Histories, checked
 from uphold.deploy.holding import BUSY, clear_left_locks
 from uphold.errors import HostFailure, NotPermitted
+from uphold.host.commands import at_work
 
 if TYPE_CHECKING:
     from uphold.host.commands import Done
@@ -281,9 +282,21 @@ class Checkout(Histories):
 
     def _drop_unfinished(self, known: set[Path]) -> None:
         """Take away what a fetch left that did not end well; nobody else would for weeks."""
-        for path in self._unfinished() - known:
+        left = self._unfinished() - known
+        if self._others_at_work():
+            return  # some of it may be what a fetch of theirs is writing
+        for path in left:
             with suppress(OSError):
                 path.unlink()
+
+    def _others_at_work(self) -> bool:
+        """Tell whether a git runs in any work tree of the repository, now that ours has ended."""
+        common = self.folders().common
+        trees = [common.parent if common.name == ".git" else common]
+        for link in common.glob("worktrees/*/gitdir"):
+            with suppress(OSError):  # gone meanwhile
+                trees.append(Path(link.parent, link.read_text().strip()).parent)
+        return any(at_work("git", tree) for tree in trees)
 
     def _too_large(self, what: str) -> NotPermitted:
         repo, remote, branch = self.git.repo, self.remote, self.branch
