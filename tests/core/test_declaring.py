@@ -459,6 +459,21 @@ def test_a_worker_is_kept_down_while_what_it_runs_from_is_changed():
     assert entry(scenario.orders(orders.ReleaseWorkers(names=WEB))).wanted
 
 
+@pytest.mark.accepts("P24")
+def test_whoever_is_kept_down_stays_so_out_of_the_file_and_back_in_it():
+    scenario = Scenario(web).at(0).orders(orders.WithholdWorkers(names=WEB))
+    scenario.orders(orders.Declare(specs=()))
+    assert scenario.declaration.withheld == scenario.declaration.absent == {"web"}
+    scenario.orders(orders.Declare(specs=(web,)))
+    assert (entry(scenario).wanted, scenario.declaration.absent) == (False, frozenset())
+    scenario.orders(orders.ReleaseWorkers(names=WEB)).orders(orders.Declare(specs=()))
+    assert not scenario.declaration.withheld
+    scenario.orders(orders.WithholdWorkers(names=WEB))  # whoever is not there can be kept down too
+    assert scenario.declaration.withheld == {"web"}
+    scenario.orders(orders.ReleaseWorkers(names=WEB)).orders(orders.Declare(specs=(web,)))
+    assert entry(scenario).wanted
+
+
 @pytest.mark.accepts("C-149")
 def test_what_was_held_or_stopped_before_stays_so_when_it_is_released():
     for wish in (orders.PauseWorkers(names=WEB), orders.StopWorkers(names=WEB)):

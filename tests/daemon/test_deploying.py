@@ -700,6 +700,61 @@ def test_whoever_is_kept_down_for_nothing_is_released(tmp_path):
     play(tmp_path, story)
 
 
+@pytest.mark.accepts("P24")
+@pytest.mark.parametrize("back", ["at once", "after a restart", "with the next supervisor"])
+def test_a_worker_that_leaves_the_file_and_comes_back_is_still_kept_down(
+    tmp_path, monkeypatch, back
+):
+    async def story(scene: DeployStage):
+        old = scene.there.head()
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+            await scene.stage.change(OTHER)
+            if back == "after a restart":
+                await scene.crash()
+                await scene.end(await scene.deploys.take_up())
+            elif back == "with the next supervisor":
+                scene.stage.config._listeners.clear()  # edited while nobody is there to see it
+                scene.stage.config.change(WEB, OTHER)
+                await scene.crash()
+            await scene.stage.change(WEB, OTHER)
+            await scene.stage.clock.advance(60)
+            assert (scene.state("other"), scene.override.withheld) == ("running", True)
+            assert "web" not in scene.stage.supervisor.snapshot().observed.slots  # never started
+        await scene.crash()
+        assert scene.override.withheld
+        await scene.end(await scene.deploys.take_up())
+        assert (scene.there.head(), scene.state()) == (old, "running")
+        assert not scene.override.withheld
+
+    play(tmp_path, story, WEB, OTHER)
+
+
+@pytest.mark.accepts("P24")
+def test_a_worker_that_is_out_of_the_file_when_all_is_well_again_comes_back_to_run(
+    tmp_path, monkeypatch
+):
+    async def story(scene: DeployStage):
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+        await scene.stage.change(OTHER)
+        await scene.crash()
+        assert scene.stage.supervisor.snapshot().declaration.withheld == {"web"}
+        await scene.end(await scene.deploys.take_up())
+        assert not scene.stage.supervisor.snapshot().declaration.withheld
+        assert not scene.path.exists()
+        await scene.stage.change(WEB, OTHER)
+        await scene.until(lambda: scene.state() == "running")
+        await scene.crash()
+        assert (scene.state(), scene.override.withheld) == ("running", False)
+
+    play(tmp_path, story, WEB, OTHER)
+
+
 @pytest.mark.accepts("P24", "P25")
 def test_a_record_that_cannot_be_read_lets_nobody_run(tmp_path, monkeypatch):
     async def story(scene: DeployStage):

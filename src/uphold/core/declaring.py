@@ -82,12 +82,20 @@ class Declaration:
     version: int = 0
     config_version: int = 0
     workers: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    absent: frozenset[str] = frozenset()
+    """Who is kept down (`Override.withheld`) and not in the file: coming back lifts nothing."""
     paused: bool = False
     """The supervisor itself is paused: it watches and does not act."""
     closing: str | None = None
     """`stop` ends all workers, `keep` leaves them; None goes on."""
     hurried: bool = False
     """Whoever asked for the end asked again: nobody gets any grace."""
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """Who is kept down while something is done to what they run from."""
+        there = {name for name, entry in self.workers.items() if entry.override.withheld}
+        return self.absent | there
 
 
 def declare(declaration: Declaration, order: Order) -> Declaration | Refusal:
@@ -131,14 +139,20 @@ def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> D
         if before is not None and before.spec == spec:
             workers[spec.name] = before
             continue
-        after = Entry(spec=spec) if before is None else follow_file(before, spec)
+        after = _fresh(declaration, spec) if before is None else follow_file(before, spec)
         workers[spec.name] = replace(after, desired_version=config_version)
     return replace(
         declaration,
         version=version,
         config_version=config_version,
         workers=MappingProxyType(workers),
+        absent=declaration.withheld - workers.keys(),
     )
+
+
+def _fresh(declaration: Declaration, spec: WorkerSpec) -> Entry:
+    withheld = spec.name in declaration.absent
+    return Entry(spec=spec, override=Override(withheld=True) if withheld else PLAIN)
 
 
 def follow_file(before: Entry, spec: WorkerSpec) -> Entry:
@@ -157,8 +171,13 @@ def _about_workers(
     )
     workers = dict(declaration.workers)
     by = f"{order.author}: {order.reason}" if order.reason else order.author
+    absent = declaration.absent
     for name in names:
         entry = workers.get(name)
+        if entry is None and isinstance(wish, orders.WithholdWorkers | orders.ReleaseWorkers):
+            keep = isinstance(wish, orders.WithholdWorkers)
+            absent = absent | {name} if keep else absent - {name}
+            continue
         if entry is None:
             return unknown(name, declaration.workers)
         refusal = _refusal(entry, wish)
@@ -174,7 +193,7 @@ def _about_workers(
             # For all keys at once: one that the file changed is no longer overridden.
             override = replace(override, said=file_says(entry.spec))
         workers[name] = replace(entry, override=override)
-    return replace(declaration, version=version, workers=MappingProxyType(workers))
+    return replace(declaration, version=version, workers=MappingProxyType(workers), absent=absent)
 
 
 def _overridden(  # noqa: C901, PLR0912 - one arm for each wish

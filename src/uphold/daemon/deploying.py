@@ -75,17 +75,18 @@ class Deploys:
 
         Gives the order to do so, if there is one; it is carried out in its turn.
         """
-        desk, workers = self._engine.desk, self._engine.snapshot().declaration.workers
-        kept_down = tuple(name for name, entry in workers.items() if entry.override.withheld)
+        desk, declaration = self._engine.desk, self._engine.snapshot().declaration
+        workers, kept_down = declaration.workers, sorted(declaration.withheld)
         try:
             left = self._notes.read()
         except HostFailure as unknown:  # nobody knows what they would run from
-            wish, why = orders.FinishDeploy(names=kept_down), unknown.message
+            wish = orders.FinishDeploy(names=tuple(n for n in kept_down if n in workers))
+            why = unknown.message
             return await self._begin(desk.order(wish, author="supervisor", reason=why, origin=_US))
         if left is None:
             self._notes.forget()  # at most what has ended lies there
         names = () if left is None else tuple(n for n in left.names if n in workers)
-        others = tuple(name for name in kept_down if name not in names)
+        others = tuple(n for n in kept_down if left is None or n not in left.names)
         if others:
             release = orders.ReleaseWorkers(names=others)
             await desk.submit(desk.order(release, author="supervisor", origin=_US))
@@ -154,7 +155,8 @@ class Deploys:
         if left is None:
             await self._release(order)
             return Ending()
-        record = left.record
+        # All that it was begun for: some may be out of the file just now, and come back.
+        record, order = left.record, replace(order, wish=orders.FinishDeploy(names=left.names))
         if isinstance(work, Ending):
             if record.step not in _WHOLE:
                 error = f"{record.job} cannot be ended, as {work.error}"
@@ -180,11 +182,9 @@ class Deploys:
 
     async def _end_earlier(self, order: Order) -> Ending | None:
         """End what an earlier order left open; tell how that went if it still is."""
-        left = self._notes.read()
-        if left is None:
+        if self._notes.read() is None:
             return None
-        wish = orders.FinishDeploy(names=left.names)
-        ending = await self.finish(replace(order, wish=wish))
+        ending = await self.finish(order)
         return None if self._notes.read() is None else ending
 
     async def restart(self, order: Order) -> Ending:
@@ -304,7 +304,7 @@ class Deploys:
 
     async def _keep_down(self, order: Order) -> str | None:
         """Stop the workers and see that they are gone; say why if that is impossible."""
-        names = self._names(order)
+        names = order.wish.names  # type: ignore[union-attr]
         problem = await self._tell_workers(order, orders.WithholdWorkers(names=names))
         snapshot = self._engine.snapshot()
         observed = snapshot.observed
@@ -315,7 +315,7 @@ class Deploys:
 
     async def _release(self, order: Order) -> str | None:
         """Have the workers up again, as far as anybody wants that; say what is wrong with them."""
-        wish = orders.ReleaseWorkers(names=self._names(order))
+        wish = orders.ReleaseWorkers(names=order.wish.names)  # type: ignore[union-attr]
         problem = await self._tell_workers(order, wish, within=TO_GET_READY)
         return None if self._engine.snapshot().declaration.paused else problem
 
@@ -337,7 +337,7 @@ class Deploys:
         if isinstance(job, Refusal):
             return job.message
         if not await ended(job, self._clock, within):
-            return f"{', '.join(wish.names)} was not up within {within:g} s"
+            return f"{', '.join(self._names(order))} was not up within {within:g} s"
         return job.row.error
 
     def _work(self) -> Work | Ending:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core.health import slot_health, trouble
 from uphold.core.times import utc_or_none
 from uphold.wire.envelopes import fault_shape
-from uphold.wire.overrides import encode_override
+from uphold.wire.overrides import ABSENT, encode_override
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def runtime_view(
 ) -> dict[str, object]:
     """Give the content of runtime.json: fixed keys in a fixed order."""
     running = stopped_at is None
-    overrides = {
+    overrides = dict.fromkeys(sorted(snapshot.declaration.absent), ABSENT) | {
         name: text
         for name, entry in snapshot.declaration.workers.items()
         if (text := encode_override(entry.override)) is not None

@@ -100,8 +100,7 @@ class Outreach:
         """Have ended what an earlier supervisor left half done; give the order to, if any."""
         around = self._around
         unfinished = (around.home.path / "deploy.json").exists()
-        workers = self._engine.snapshot().declaration.workers.values()
-        if unfinished or any(entry.override.withheld for entry in workers):
+        if unfinished or self._engine.snapshot().declaration.withheld:
             return await self._deploying().take_up()
         return None
 

@@ -17,7 +17,7 @@ from uphold.engine.ledger import Caused
 from uphold.engine.telling import names_of, news_of, refusal_note
 from uphold.errors import EXIT_NOT_RUNNING, StoreUnavailable
 from uphold.ports.journals import AuditEntry, Batch
-from uphold.wire.overrides import encode_override
+from uphold.wire.overrides import ABSENT, encode_override
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,9 @@ def _overrides(before: Declaration, after: Declaration) -> dict[str, str | None]
         for name, entry in after.workers.items()
         if name not in before.workers or before.workers[name].override != entry.override
     }
-    changed.update((name, None) for name in before.workers if name not in after.workers)
+    known = before.workers.keys() | before.absent
+    changed.update((name, None) for name in known - after.workers.keys() - after.absent)
+    changed.update((name, ABSENT) for name in after.absent - before.absent)
     return changed
 
 

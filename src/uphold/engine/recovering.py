@@ -48,7 +48,7 @@ def recover(
     }
     observed = Observed().with_changes(slots.values(), ())
     return Recovered(
-        declaration=_declaration(memory, companions, overrides.values()),
+        declaration=_declaration(memory, companions, overrides),
         observed=observed,
         overrides=overrides,
         traces=tuple(_trace(each, current) for each in slots.values() if each.state in ALIVE),
@@ -117,16 +117,17 @@ def as_recorded(recovered: Recovered) -> Declaration:
 
 
 def _declaration(
-    memory: Memory, companions: Iterable[WorkerSpec], overrides: Iterable[Override]
+    memory: Memory, companions: Iterable[WorkerSpec], overrides: Mapping[str, Override]
 ) -> Declaration:
     # Above every number in the books, whatever was lost: an order is never taken for a newer one.
     numbers = [int(memory.meta.get("declaration_version", "0"))]
     numbers += [max(status.seen, status.started_seen) for status in memory.slots.values()]
-    numbers += [max(each.nudge, each.kick, each.pardon) for each in overrides]
+    numbers += [max(each.nudge, each.kick, each.pardon) for each in overrides.values()]
     return Declaration(
         version=max(numbers),
         config_version=int(memory.meta.get("config_version", "0")),
         paused=memory.meta.get("paused") == "1",
+        absent=frozenset(name for name, each in overrides.items() if each.withheld),
         workers=MappingProxyType({spec.name: Entry(spec=spec) for spec in companions}),
     )
 

@@ -395,6 +395,7 @@ class Supervisor:
             if name in declared.workers
             else None
             for name in overrides
+            if name not in declared.absent
         }
         await self._ledger.write(
             Batch(

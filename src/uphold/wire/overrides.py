@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,10 @@ from uphold.core.overrides import PLAIN, Override
 def encode_override(override: Override) -> str | None:
     """Write an override; None when there is nothing to remember."""
     return None if override == PLAIN else msgspec.json.encode(override).decode()
+
+
+ABSENT: Final = msgspec.json.encode(Override(withheld=True)).decode()
+"""What is remembered of a worker that is kept down and no longer in the file."""
 
 
 def decode_override(text: str) -> Override:
