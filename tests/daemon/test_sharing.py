@@ -52,6 +52,18 @@ def test_flags_make_and_remove_the_marker(place):
     assert [receipt["success"] for receipt in place.receipts()] == [True] * 4
 
 
+def test_a_pass_finds_its_flag_behind_hundreds_that_are_for_others(place):
+    async def story():
+        for number in range(450):
+            place.drop("pause_watcher", f"task_{number}", worker_id="somebody_else")
+        place.drop("pause_watcher", "task_ours")
+        await place.look()
+        assert place.state == "stopped"
+
+    place.play(story)
+    assert [receipt["task_id"] for receipt in place.receipts()] == ["task_ours"]
+
+
 @pytest.mark.accepts("P17")
 def test_a_share_that_is_away_changes_nothing_and_is_told_of_once(place):
     async def story():

@@ -91,7 +91,7 @@ WITHOUT_OWN_TEST = {
         r"|seeing|speaking|stores|usage|writing)\.py"
     ),
     "the composition root; tests/journeys runs it whole": (
-        r"daemon/(left_overs|mirroring|serving|telling)\.py"
+        r"daemon/(left_overs|serving|telling)\.py"
     ),
     "parts of one engine; tests/engine/test_supervisor.py plays them together": (
         r"engine/(auditing|drafts|intake|jobs|patients|performer|reconciler|recovering|showing|snapshots"

@@ -25,6 +25,15 @@ def pause_between(slots: int) -> float:
     return max(_AT_LEAST, slots * _PER_SLOT)
 
 
+def alike(one: Snapshot, other: Snapshot) -> bool:
+    """Tell whether both look the same in runtime.json: a look that found nothing new is no news."""
+    return (
+        one.observed is other.observed
+        and one.declaration is other.declaration
+        and (one.status, one.last_error) == (other.status, other.last_error)
+    )
+
+
 def runtime_view(
     snapshot: Snapshot, supervisor: dict[str, object], stopped_at: float | None = None
 ) -> dict[str, object]:

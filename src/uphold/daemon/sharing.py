@@ -43,6 +43,8 @@ _MOST_WATCHED: Final = 50
 """Workers whose pause markers are looked at, where the file does not say which."""
 _MOST_LINES: Final = 10_000
 """Lines of the log that wait for a share that is away; older ones are only in the home."""
+_LOOKS_OF_A_PASS: Final = 100
+"""Looks at 200 flags each, until one of them is ours."""
 _SHARE_LOG: Final = "supervisor.log"
 
 
@@ -202,6 +204,10 @@ class ShareLife:
             await self._find_plugins()
             await self._markers.mirror()
             deeds = await self._obedience.look(ending)
+            for _ in range(0 if watch else _LOOKS_OF_A_PASS):
+                if deeds or not self._obedience.more:
+                    break  # the next pass begins anew: it may not stay with flags of others
+                deeds = await self._obedience.look(ending)
             if deeds and self._obedience.more:
                 self._stir()  # each such look leaves less
         except UpholdError as problem:  # the share, or the journal: what is claimed stays claimed

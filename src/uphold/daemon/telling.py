@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Recorded
-from uphold.daemon.mirroring import pause_between, runtime_view
+from uphold.daemon.mirroring import alike, pause_between, runtime_view
 from uphold.daemon.narrating import narrate
 
 if TYPE_CHECKING:
@@ -50,16 +50,15 @@ async def reflect(
     clock: Clock,
 ) -> None:
     """Keep runtime.json in step, without letting it cost more than a small share of the time."""
-    mirror.show(partial(runtime_view, supervisor.snapshot(), about()))
-    shown = supervisor.snapshot().version
+    shown, trouble = supervisor.snapshot(), supervisor.trouble
+    mirror.show(partial(runtime_view, shown, about()))
     async for _ in supervisor.subscribe(1):
-        if supervisor.snapshot().version == shown:
+        if alike(supervisor.snapshot(), shown) and supervisor.trouble == trouble:
             continue
         # First the pause: what has just begun must not wait while a thread writes about it.
         await _calm(supervisor, clock, pause_between(len(supervisor.snapshot().observed.slots)))
-        snapshot = supervisor.snapshot()
-        shown = snapshot.version
-        mirror.show(partial(runtime_view, snapshot, about()))
+        shown, trouble = supervisor.snapshot(), supervisor.trouble
+        mirror.show(partial(runtime_view, shown, about()))
 
 
 async def _calm(supervisor: Supervisor, clock: Clock, seconds: float) -> None:

@@ -233,11 +233,11 @@ class ProcessDriver:
 
     def states(self) -> Mapping[str, Sighting]:
         """Look at all slots."""
-        unseen = {
-            slot: Sighting(slot=slot, generation=0, connected=False, info={})
-            for slot in self._declared()
-        }
-        return unseen | {slot: _sighting(run) for slot, run in self._watch.runs.items()}
+        seen = {slot: _sighting(run) for slot, run in self._watch.runs.items()}
+        for slot in self._declared():
+            if slot not in seen:
+                seen[slot] = Sighting(slot=slot, generation=0, connected=False, info={})
+        return seen
 
     def subscribe(self, listener: Listener) -> None:
         """Send every fact to this listener from now on."""
