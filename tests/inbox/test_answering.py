@@ -145,6 +145,21 @@ def test_the_same_is_done_to_several_and_what_is_wrong_with_one_is_no_matter_of_
     assert (inbox / "rejected" / "kept1.reason.txt").read_text() == "no list"
 
 
+@pytest.mark.accepts("T12")
+def test_of_several_as_many_are_done_as_there_is_time_for_and_one_at_least(
+    helper, root, monkeypatch
+):
+    wanted = []
+    for number in range(5):
+        (root / f"Worker_Inbox/supervisor_{number}.flag").write_text("[]")
+        wanted.append({"name": f"supervisor_{number}.flag", "token": "t"})
+    monkeypatch.setattr(answering, "LONGEST_LOOK", -1.0)
+    for left in range(5, 0, -1):
+        (claim,) = helper.answer({"id": 1, "do": "claim", "each": wanted[-left:]})["ok"]
+        assert claim["ok"]["claimed"] == f"me.t.supervisor_{5 - left}.flag"
+        assert len(list((root / "Worker_Inbox").glob("*.flag"))) == left - 1
+
+
 def test_requests_are_answered_in_their_order_until_nobody_asks(root):
     ours, theirs = socket.socketpair()
     thread = threading.Thread(
