@@ -22,7 +22,7 @@ def test_without_names_anybody_is_trusted():
 
 def test_root_and_ourselves_are_always_trusted_and_an_unknown_name_stands_for_nobody():
     ourselves = {0, os.geteuid()}
-    assert numbers_of(["no-such-user-here"]) == ourselves
+    assert numbers_of(["no-such-user-here", "²", "٣"]) == ourselves
     somebody = pwd.getpwall()[-1]
     assert numbers_of([somebody.pw_name, "45001"]) == {*ourselves, somebody.pw_uid, TRUSTED}
 

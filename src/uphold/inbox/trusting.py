@@ -37,7 +37,7 @@ def user_of(number: int) -> str:
 def _number(user: str) -> tuple[int, ...]:
     import pwd  # noqa: PLC0415 - as above
 
-    if user.isdigit():
+    if user.isascii() and user.isdigit():
         return (int(user),)
     try:
         return (pwd.getpwnam(user).pw_uid,)
