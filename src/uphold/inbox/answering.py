@@ -16,7 +16,7 @@ from uphold.inbox.folders import Mark, Top, Unmounted, Wrong
 from uphold.inbox.listings import LONGEST_LOOK, Scan, clock, names_in
 from uphold.inbox.shelves import Shelves, write_all
 from uphold.inbox.surveys import survey
-from uphold.inbox.trusting import numbers_of
+from uphold.inbox.trusting import trusted_of
 from uphold.inbox.watching import Lookout
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class Helper:
         self._owner: str = settings["owner"]
         mark = settings.get("mark") or {}
         self._mark = Mark(mark.get("device"), tuple(mark.get("beneath", ())))
-        self._trusted = numbers_of(settings.get("trusted") or ())
+        self._trusted = trusted_of(settings.get("trusted") or ())
         self._scan = Scan(settings["pattern"], self._trusted)
         self.lookout = Lookout(self._scan.is_ours)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from uphold.inbox.trusting import Trusted
+
 MOST_LOOKED_AT = 20_000
 """Flags whose times are asked for in one look."""
 MOST_NAMES = 500_000
@@ -34,7 +36,7 @@ clock = time.monotonic  # noqa: TID251 - a program of its own
 class Scan:
     """Looks through one folder again and again; what a look did not reach is next."""
 
-    def __init__(self, pattern: str, trusted: frozenset[int] | None = None) -> None:
+    def __init__(self, pattern: str, trusted: Trusted | None = None) -> None:
         self._trusted = trusted
         self._ours = re.compile(translate(pattern)).match
         self._entries: Any = None
@@ -113,7 +115,7 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None  # somebody else took it
 
 
-def _entry(folder: int, name: str, trusted: frozenset[int] | None) -> dict[str, Any] | None:
+def _entry(folder: int, name: str, trusted: Trusted | None) -> dict[str, Any] | None:
     """Describe a flag as it is now, with what it holds if that is little; None if it is gone."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)

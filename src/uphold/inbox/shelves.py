@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from uphold.inbox.trusting import Trusted
+
 LARGEST_FLAG = 64 * 1024
 REASON = ".reason.txt"
 """What the file beside a rejected flag ends with."""
@@ -38,7 +40,7 @@ _ABANDONED = 3600.0
 class Shelves:
     """Does what is asked, on a share that is there."""
 
-    def __init__(self, top: Top, owner: str, trusted: frozenset[int] | None = None) -> None:
+    def __init__(self, top: Top, owner: str, trusted: Trusted | None = None) -> None:
         self._top = top
         self._owner = owner
         self._trusted = trusted
@@ -194,7 +196,7 @@ def take(  # noqa: PLR0913 - on which terms
     *,
     end: bool = False,
     linked: bool = False,
-    trusted: frozenset[int] | None = None,
+    trusted: Trusted | None = None,
 ) -> dict[str, Any]:
     """Read a file of strangers, or say what is odd about it; it is never waited for.
 
@@ -231,7 +233,7 @@ def take(  # noqa: PLR0913 - on which terms
     return answer
 
 
-def take_if_there(folder: int, name: str, trusted: frozenset[int] | None = None) -> dict[str, Any]:
+def take_if_there(folder: int, name: str, trusted: Trusted | None = None) -> dict[str, Any]:
     """Read a flag, unless somebody was faster."""
     try:
         return take(folder, name, LARGEST_FLAG, trusted=trusted)
