@@ -146,6 +146,24 @@ def test_the_same_is_done_to_several_and_what_is_wrong_with_one_is_no_matter_of_
 
 
 @pytest.mark.accepts("T12")
+def test_an_inbox_that_cannot_be_opened_is_not_watched_and_that_is_all(helper, root, monkeypatch):
+    assert helper.answer({"id": 1, "do": "watch"})["ok"] == ""
+    inbox = root / "Worker_Inbox"
+    inbox.rmdir()
+    assert helper.answer({"id": 1, "do": "watch"})["ok"] == "there is no inbox"
+    inbox.touch()
+    reason = helper.answer({"id": 1, "do": "watch"})["ok"]
+    assert reason == "it cannot be opened (Not a directory)"
+    assert helper.lookout.descriptors() == ()
+
+    def away(*_):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(folders.Top, "folder", away)
+    assert helper.answer({"id": 1, "do": "watch"})["no"] == "unreachable"
+
+
+@pytest.mark.accepts("T12")
 def test_of_several_as_many_are_done_as_there_is_time_for_and_one_at_least(
     helper, root, monkeypatch
 ):

@@ -138,6 +138,12 @@ class Helper:
         except FileNotFoundError:
             self.lookout.close()
             return "there is no inbox"
+        except OSError as cause:
+            if cause.errno in _OUT_OF_REACH:
+                raise
+            # A matter of the inbox alone: whoever asks has more to do on this share.
+            self.lookout.close()
+            return f"it cannot be opened ({cause.strerror})"
 
     def _flags(self, top: Top, given: dict[str, Any]) -> dict[str, Any]:
         try:
