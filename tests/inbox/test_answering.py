@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -161,6 +162,29 @@ def test_an_inbox_that_cannot_be_opened_is_not_watched_and_that_is_all(helper, r
 
     monkeypatch.setattr(folders.Top, "folder", away)
     assert helper.answer({"id": 1, "do": "watch"})["no"] == "unreachable"
+
+
+@pytest.mark.accepts("S08", "T12")
+def test_a_file_that_becomes_a_socket_or_a_link_is_odd_and_hides_no_other(
+    helper, root, monkeypatch
+):
+    inbox = root / "Worker_Inbox"
+    os.mknod(inbox / "supervisor_a.flag", stat.S_IFSOCK | 0o600)
+    (inbox / "supervisor_b.flag").symlink_to("/etc/passwd")
+    (inbox / "supervisor_c.flag").write_text("{}")
+    # As if they had been plain files until a moment ago.
+    monkeypatch.setattr(shelves, "oddity", lambda _: "")
+    entries = helper.answer({"id": 1, "do": "flags", "most": 5})["ok"]["entries"]
+    found = {each["name"][11]: each["content"] for each in entries}
+    assert found["a"]["odd"] == "not readable (No such device or address)"
+    assert found["b"]["odd"] == "not readable (Too many levels of symbolic links)"
+    assert found["c"]["raw"]
+
+
+def test_a_pipe_in_the_place_of_a_log_does_not_mean_that_the_share_is_away(helper, root):
+    os.mkfifo(root / "05_LOGS/l.log")
+    request = {"do": "append", "name": "l.log", "lines": "YQ==", "max_size": 10, "keep": 2}
+    assert helper.answer({"id": 1, **request})["no"] == "failed"
 
 
 @pytest.mark.accepts("T12")

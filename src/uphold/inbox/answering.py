@@ -30,7 +30,6 @@ _OUT_OF_REACH = frozenset(
     {
         errno.EIO,
         errno.ENODEV,
-        errno.ENXIO,
         errno.ENOTCONN,
         errno.ESTALE,
         errno.ETIMEDOUT,

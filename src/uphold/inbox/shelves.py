@@ -29,6 +29,8 @@ _ROOM_BESIDE = 48
 """Bytes that what we add to a name needs at most."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CLOSED = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
+"""Why one file cannot be opened: it is not ours to read, or it has just become a link or socket."""
 _TEMP = ".uphold.tmp"
 _PUT = frozenset({"outbox", "state", "logs", "diagnostics", "inbox"})
 _REMOVED = frozenset({"state", "processing"})
@@ -208,7 +210,9 @@ def take(  # noqa: PLR0913 - on which terms
         return {"odd": odd, "modified": first.st_mtime}
     try:
         descriptor = os.open(name, _READ, dir_fd=folder)
-    except PermissionError as cause:
+    except OSError as cause:
+        if cause.errno not in _CLOSED:
+            raise
         return {"odd": f"not readable ({cause.strerror})", "modified": first.st_mtime}
     try:
         found = os.fstat(descriptor)
