@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from functools import partial
+from threading import Event
 
 import pytest
 
@@ -389,3 +390,31 @@ def test_a_plug_in_that_fails_closes_the_job_that_was_announced(plugged):
     assert (job["job_type"], job["state"]) == ("stop", "failed")
     assert "the plug-in of spill failed" in job["last_error"]
     assert SECRET not in str(job)
+
+
+@pytest.mark.accepts("E-26")
+def test_a_flag_that_is_announced_during_the_first_look_costs_no_other_its_plug_in(
+    tmp_path, monkeypatch
+):
+    let = Event()
+
+    def slow(question):
+        assert let.wait(60)
+        return advice(question)
+
+    monkeypatch.setattr("uphold.daemon.sharing.Consultants", partial(Consultants, ask=slow))
+    place = Place(tmp_path, PLUGGED)
+
+    async def story():
+        place.drop("drain", "task_1")
+        told = {"task_id": "task_2", "handler": "drain", "worker_id": "OrionMX"}
+        announced = asyncio.create_task(place.outreach.announce(told))
+        look = asyncio.create_task(place.look())
+        await asyncio.wait((announced, look), timeout=0.5)
+        let.set()
+        await announced
+        deeds, error = await look
+        assert error is None
+        assert [(deed.task_id, deed.success) for deed in deeds] == [("task_1", True)]
+
+    place.play(story)

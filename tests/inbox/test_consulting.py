@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+from threading import Event
 
 import pytest
 
@@ -181,6 +182,53 @@ def test_one_that_was_missing_is_found_once_it_is_installed_and_told_of_once():
 
     asyncio.run(story())
     assert answers == []
+
+
+class Slow:
+    """Plug-ins that answer when they are let."""
+
+    def __init__(self):
+        self.asked = []
+        self.let = Event()
+
+    def __call__(self, question):
+        self.asked.append(question["handler"])
+        assert self.let.wait(60)
+        return ROW
+
+
+def test_whoever_looks_while_another_does_waits_for_the_same_answers():
+    clock, slow = FakeClock(), Slow()
+
+    async def story():
+        consultants = Consultants(("late_comer",), clock, slow)
+        first, second = (asyncio.create_task(consultants.look()) for _ in range(2))
+        await clock.settle()
+        assert not second.done()
+        slow.let.set()
+        await second
+        assert [row.name for row in consultants.survey.rows] == ["late_comer"]
+        await first
+
+    asyncio.run(story())
+    assert slow.asked == ["late_comer"]
+
+
+def test_one_who_gives_up_looking_leaves_the_answers_to_the_next():
+    clock, slow = FakeClock(), Slow()
+
+    async def story():
+        consultants = Consultants(("late_comer",), clock, slow)
+        first = asyncio.create_task(consultants.look())
+        await clock.settle()
+        first.cancel()
+        await clock.settle()
+        slow.let.set()
+        assert await consultants.look() == {}
+        assert [row.name for row in consultants.survey.rows] == ["late_comer"]
+
+    asyncio.run(story())
+    assert slow.asked == ["late_comer"]
 
 
 def test_who_is_not_named_is_not_asked():

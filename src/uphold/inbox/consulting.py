@@ -138,19 +138,35 @@ class Consultants:
         self._ask = ask
         self._found: dict[str, Handler | str] = {}
         self._next = float("-inf")
+        self._asking: asyncio.Task[None] | None = None
+        """One for all who look, and it outlives whoever began it: nobody works with half of it."""
+        self._news: dict[str, str] = {}
 
     async def look(self) -> Mapping[str, str]:
         """Ask those who are not known to be usable, now and then; give what is wrong since now."""
-        waiting = [name for name in self.names if not isinstance(self._found.get(name), Handler)]
-        now = self._clock.now().mono
-        if not waiting or now < self._next:
-            return {}
-        self._next = now + AGAIN
-        known = self.survey.unusable
-        for name in waiting:  # not all at once: a busy machine must not make them late
-            self._found[name] = await _apart(describe, name, self._ask)
-        self.survey = admit({name: self._found[name] for name in self.names})
-        return {name: why for name, why in self.survey.unusable.items() if known.get(name) != why}
+        if self._asking is None and self._waiting() and self._clock.now().mono >= self._next:
+            self._asking = asyncio.create_task(self._ask_around(), name="plug-ins")
+        if self._asking is not None:
+            await asyncio.shield(self._asking)
+        news, self._news = self._news, {}
+        return news
+
+    async def _ask_around(self) -> None:
+        try:
+            for name in self._waiting():  # not all at once: a busy machine must not make them late
+                self._found[name] = await _apart(describe, name, self._ask)
+        finally:
+            self._asking = None
+        self._next = self._clock.now().mono + AGAIN
+        known, self.survey = (
+            self.survey.unusable,
+            admit({name: self._found[name] for name in self.names}),
+        )
+        unusable = self.survey.unusable.items()
+        self._news |= {name: why for name, why in unusable if known.get(name) != why}
+
+    def _waiting(self) -> list[str]:
+        return [name for name in self.names if not isinstance(self._found.get(name), Handler)]
 
     async def wish(self, flag: Flag, allowed: Collection[str]) -> Wish | None:
         """Say what a flag wishes; None if its handler is none of these, UpholdError as `wish_in`.
