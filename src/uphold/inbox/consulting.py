@@ -31,6 +31,8 @@ LIMIT: Final = 10.0
 """Seconds a plug-in gets for one answer."""
 AGAIN: Final = 60.0
 """Seconds after which those who could not be used are asked again: somebody may install them."""
+_AT_ONCE: Final = 8
+"""Plug-ins that are asked side by side: a busy machine must not make all of them late."""
 _LONGEST: Final = 500
 """Characters of a plug-in's own words that are repeated."""
 _HANGS: Final = "hangs"
@@ -143,25 +145,42 @@ class Consultants:
         self._news: dict[str, str] = {}
 
     async def look(self) -> Mapping[str, str]:
-        """Ask those who are not known to be usable, now and then; give what is wrong since now."""
+        """Ask those who are not known to be usable, now and then; give what is wrong since now.
+
+        Answers are waited for only while somebody was never asked: after that one that hangs is
+        as unusable as it was, and what became of it is known at a later look.
+        """
         if self._asking is None and self._waiting() and self._clock.now().mono >= self._next:
             self._asking = asyncio.create_task(self._ask_around(), name="plug-ins")
-        if self._asking is not None:
-            await asyncio.shield(self._asking)
+        asking = self._asking
+        if asking is not None and not self._found.keys() >= set(self.names):
+            await asyncio.wait((asking,))
+            if not asking.cancelled():
+                asking.result()
         news, self._news = self._news, {}
         return news
 
+    def close(self) -> None:
+        """Wait for nobody any more."""
+        if self._asking is not None:
+            self._asking.cancel()
+
     async def _ask_around(self) -> None:
+        seats = asyncio.Semaphore(_AT_ONCE)
+
+        async def answer(name: str) -> Handler | str:
+            async with seats:
+                found: Handler | str = await _apart(describe, name, self._ask)
+                return found
+
         try:
-            for name in self._waiting():  # not all at once: a busy machine must not make them late
-                self._found[name] = await _apart(describe, name, self._ask)
+            names = self._waiting()
+            self._found.update(zip(names, await asyncio.gather(*map(answer, names)), strict=True))
         finally:
             self._asking = None
         self._next = self._clock.now().mono + AGAIN
-        known, self.survey = (
-            self.survey.unusable,
-            admit({name: self._found[name] for name in self.names}),
-        )
+        known = self.survey.unusable
+        self.survey = admit({name: self._found[name] for name in self.names})
         unusable = self.survey.unusable.items()
         self._news |= {name: why for name, why in unusable if known.get(name) != why}
 
