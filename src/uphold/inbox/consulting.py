@@ -18,7 +18,7 @@ from uphold.core import orders
 from uphold.core.texts import printable
 from uphold.errors import EXIT_USAGE, Malformed, UpholdError
 from uphold.inbox.handlers import FEWEST_COMMITS, HANDLERS, MOST_COMMITS, find_handler
-from uphold.plugins import FAILED, UNUSABLE, Handler, Urgency
+from uphold.plugins import FAILED, UNUSABLE, Handler, Urgency, fault_of_row
 from uphold.wire.codecs import decode, encode
 from uphold.wire.wishes import names_in, read_wish
 
@@ -77,15 +77,12 @@ def describe(name: str, ask: Ask = ask) -> Handler | str:
         return f"'{own.name}' is a handler of uphold itself, and always there."
     answer = ask({"handler": name})
     try:
-        return Handler(
-            name=str(answer["name"]),
-            urgency=Urgency(answer["urgency"]),
-            number=int(answer["number"]),
-            aliases=tuple(answer["aliases"]),
-            params=dict.fromkeys(answer["params"], _looked_at_there),
-        )
+        row = _row(answer)
     except (KeyError, ValueError, TypeError):
         return _words(answer.get("unusable") or answer.get("failed") or "its answer is no row.")
+    # Looked at there too, but by a process in which a plug-in can do what it likes.
+    fault = fault_of_row(name, row)
+    return _words(f"its answer is no row: {fault}.") if fault else row
 
 
 def admit(found: Mapping[str, Handler | str]) -> Survey:
@@ -256,6 +253,23 @@ def _fault(wish: Wish, allowed: Collection[str]) -> str:
     if isinstance(wish, orders.RollBackCode) and not FEWEST_COMMITS <= wish.commits <= MOST_COMMITS:
         return f"it wished for {wish.commits} commits; {FEWEST_COMMITS} to {MOST_COMMITS} can be."
     return ""
+
+
+def _row(answer: Mapping[str, Any]) -> Handler:
+    """Put an answer into the shape of a row; KeyError, ValueError or TypeError if it has none."""
+    kinds = {key: type(answer[key]) for key in _ROW}
+    if kinds != _ROW or len(answer) != len(_ROW):
+        raise TypeError
+    return Handler(
+        name=answer["name"],
+        urgency=Urgency(answer["urgency"]),
+        number=answer["number"],
+        aliases=tuple(answer["aliases"]),
+        params=dict.fromkeys(answer["params"], _looked_at_there),
+    )
+
+
+_ROW: Final = {"name": str, "urgency": int, "number": int, "aliases": list, "params": list}
 
 
 def _looked_at_there(_value: object) -> str:
