@@ -188,6 +188,25 @@ def test_one_that_was_missing_is_found_once_it_is_installed_and_told_of_once():
     assert answers == []
 
 
+def test_a_reason_that_differs_by_an_address_is_told_once():
+    clock = FakeClock()
+    object_at = "it must be a Handler, and is a <Thing object at 0x7f{} of process {}>."
+    reasons = ["3", "not there.", object_at.format("3b02", 5), object_at.format("a9f0c", 17)]
+    told = []
+
+    async def story():
+        left = iter(reasons)
+        consultants = Consultants(("thing",), clock, lambda _: {"unusable": next(left)})
+        for why in reasons:
+            told.append(await consultants.look())
+            await eventually(lambda why=why: consultants.survey.unusable["thing"] == why)
+            told.append(await consultants.look())
+            await clock.advance(AGAIN + 1)
+
+    asyncio.run(story())
+    assert [each["thing"] for each in told if each] == reasons[:3]
+
+
 class Slow:
     """Plug-ins that answer when they are let."""
 

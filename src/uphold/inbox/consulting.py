@@ -18,6 +18,7 @@ from uphold.core import orders
 from uphold.core.texts import printable
 from uphold.errors import EXIT_USAGE, Malformed, UpholdError
 from uphold.inbox.handlers import FEWEST_COMMITS, HANDLERS, MOST_COMMITS, find_handler
+from uphold.patterns import pattern
 from uphold.plugins import FAILED, UNUSABLE, Handler, Urgency, fault_of_row
 from uphold.wire.codecs import decode, encode
 from uphold.wire.wishes import names_in, read_wish
@@ -36,6 +37,7 @@ _AT_ONCE: Final = 8
 _LONGEST: Final = 500
 """Characters of a plug-in's own words that are repeated."""
 _HANGS: Final = "hangs"
+_NUMBERS: Final = pattern(r"0x[0-9a-fA-F]+|[0-9]+")
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Puts a question to a process of plug-ins; whatever goes wrong is an answer too."""
@@ -178,8 +180,9 @@ class Consultants:
         self._next = self._clock.now().mono + AGAIN
         known = self.survey.unusable
         self.survey = admit({name: self._found[name] for name in self.names})
-        unusable = self.survey.unusable.items()
-        self._news |= {name: why for name, why in unusable if known.get(name) != why}
+        for name, why in self.survey.unusable.items():
+            if name not in known or _gist(known[name]) != _gist(why):
+                self._news[name] = why
 
     def _waiting(self) -> list[str]:
         return [name for name in self.names if not isinstance(self._found.get(name), Handler)]
@@ -253,6 +256,11 @@ def _fault(wish: Wish, allowed: Collection[str]) -> str:
     if isinstance(wish, orders.RollBackCode) and not FEWEST_COMMITS <= wish.commits <= MOST_COMMITS:
         return f"it wished for {wish.commits} commits; {FEWEST_COMMITS} to {MOST_COMMITS} can be."
     return ""
+
+
+def _gist(why: str) -> str:
+    """Take out of a reason what is another one each time: addresses, process ids, times."""
+    return _NUMBERS.sub("", why)
 
 
 def _row(answer: Mapping[str, Any]) -> Handler:
