@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -25,6 +26,8 @@ SETTINGS = {
     "pattern": "supervisor_*.flag",
     "owner": "me",
 }  # fmt: skip
+
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -185,6 +188,49 @@ def test_a_pipe_in_the_place_of_a_log_does_not_mean_that_the_share_is_away(helpe
     os.mkfifo(root / "05_LOGS/l.log")
     request = {"do": "append", "name": "l.log", "lines": "YQ==", "max_size": 10, "keep": 2}
     assert helper.answer({"id": 1, **request})["no"] == "failed"
+
+
+@pytest.fixture
+def commons():
+    """A share for everybody, and a helper of an ordinary user on it."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        root = lay_out(Path(folder) / "share")
+        for path in (root, *root.iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+        helper = answering.Helper(str(root), json.loads(json.dumps(SETTINGS)))
+
+        def ask(**request):
+            os.seteuid(NOBODY)
+            try:
+                return helper.answer({"id": 1, **request})
+            finally:
+                os.seteuid(0)
+
+        yield root / "Worker_Inbox", ask
+
+
+@pytest.mark.accepts("S09")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_what_only_its_owner_can_move_is_no_failure_and_hides_no_other(commons):
+    inbox, ask = commons
+    (inbox / "supervisor_a.flag").mkdir(mode=0o755)
+    (inbox / "supervisor_b.flag").write_text("{}")
+    wanted = [{"name": f"supervisor_{name}.flag", "token": "t"} for name in "ab"]
+    kept, claimed = ask(do="claim", each=wanted)["ok"]
+    assert kept == {"ok": {"kept": "Permission denied"}}
+    assert claimed["ok"]["claimed"] == "me.t.supervisor_b.flag"
+    assert ask(do="survey")["ok"]["kept_by"] is None
+
+    os.chown(inbox, 0, 0)
+    inbox.chmod(0o1777)
+    (inbox / "supervisor_b.flag").write_text("{}")
+    _, kept = ask(do="claim", each=wanted)["ok"]
+    assert kept == {"ok": {"kept": "Operation not permitted"}}
+    assert ask(do="survey")["ok"]["kept_by"] == "user 'root'"
+
+    inbox.chmod(0o755)
+    assert [each["no"] for each in ask(do="claim", each=wanted)["ok"]] == ["failed", "failed"]
 
 
 @pytest.mark.accepts("T12")

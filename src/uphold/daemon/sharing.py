@@ -90,7 +90,7 @@ class ShareLife:
             children=children,
         )
         self.share = Share(spec, self._reach)
-        self.inbox = Inbox(self._reach)
+        self.inbox = Inbox(self._reach, self._say_kept)
         self._consultants = Consultants(spec.handlers, clock)
         self._lines: deque[bytes] = deque(maxlen=_MOST_LINES)
         self.handling: Handling | None = None
@@ -269,6 +269,10 @@ class ShareLife:
             every = f"looked at every {self.spec.poll_every:g} s"
             text = f"{every} only: {untold}" if untold else f"watched, and {every}"
             self._log.write("INFO", "share.watched", f"the inbox is {text}.")
+
+    def _say_kept(self, name: str, why: str) -> None:
+        text = f"the flag {name} cannot be taken ({why}): only its owner can move it."
+        self._log.write("WARNING", "flag.kept", text)
 
     async def _leave_word(self, deeds: list[Deed], error: str | None) -> str | None:
         """Leave log lines and a heartbeat, of a look that failed too; give what is wrong."""

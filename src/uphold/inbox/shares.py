@@ -15,7 +15,7 @@ from uphold.host.chance import new_nonce
 from uphold.inbox.receipts import stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from uphold.core.specs import InboxSpec
     from uphold.inbox.reaching import Reach
@@ -98,8 +98,13 @@ class Dismissal(NamedTuple):
 class Inbox:
     """The folder where flags are dropped, with `processing/` and `rejected/` in it."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(
+        self, reach: Reach, kept: Callable[[str, str], None] = lambda _name, _why: None
+    ) -> None:
+        """`kept` hears, once, of each flag that its owner alone can move, and why."""
         self._reach = reach
+        self._tell_kept = kept
+        self._kept: set[str] = set()
 
     async def watch(self) -> str:
         """Have it told once when something comes from now on; give why it is not, or nothing."""
@@ -116,7 +121,7 @@ class Inbox:
         return _content(await self._reach.ask("peek", name=name))
 
     async def claim(self, name: str) -> Content | Odd | None:
-        """Make a flag ours, and read it then; None if somebody else was faster."""
+        """Make a flag ours, and read it then; None if somebody else was faster, or keeps it."""
         (found,) = await self.claim_each((name,))
         if isinstance(found, HostFailure):
             raise found
@@ -126,7 +131,18 @@ class Inbox:
         """Make several flags ours; what cannot be had is told in its place."""
         wanted = [{"name": name, "token": new_nonce()[:12]} for name in names]
         found = await self._reach.ask_each("claim", wanted) if wanted else []
-        return [each if isinstance(each, HostFailure) else _content(each) for each in found]
+        return [
+            each if isinstance(each, HostFailure) else self._claimed(name, each)
+            for name, each in zip(names, found, strict=True)
+        ]
+
+    def _claimed(self, name: str, found: dict[str, Any]) -> Content | Odd | None:
+        if "kept" not in found:
+            return _content(found)
+        if name not in self._kept and len(self._kept) < MOST_NAMES:
+            self._kept.add(name)
+            self._tell_kept(name, found["kept"])
+        return None
 
     async def reread(self, claimed: str) -> Content | Odd | None:
         """Read what was claimed earlier; None if it is gone."""

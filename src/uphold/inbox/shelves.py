@@ -62,6 +62,11 @@ class Shelves:
             # Over a network a rename that worked may be tried again and not find the file.
             if not exists(processing, taken):
                 return {"gone": True}
+        except PermissionError as cause:
+            # A stranger's folder, or anything of theirs where the inbox is sticky: that one only.
+            if not (_may_change(inbox) and _may_change(processing)):
+                raise
+            return {"kept": cause.strerror}
         return {"claimed": taken, **take(processing, taken, LARGEST_FLAG, trusted=self._trusted)}
 
     def give_back(self, claimed: str, name: str) -> bool:
@@ -304,6 +309,10 @@ def write_all(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
+
+
+def _may_change(folder: int) -> bool:
+    return os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True)
 
 
 def _read(descriptor: int, limit: int) -> bytes:
