@@ -67,6 +67,7 @@ def test_a_plug_in_may_refuse_a_flag_in_its_own_words(plugged, params, code, tex
         ("raises", "it raised LookupError: nobody told me of OrionMX"),
         ("leaves", "it raised SystemExit: 3"),
         ("dies", "its process ended with 7"),
+        ("fills", "it needs more than 1024 MiB of memory"),
         ("greedy", "it wished for 'somebody', whom no flag can be for here"),
         ("nobody", "its wish names no worker"),
         ("wild", "cannot be read"),

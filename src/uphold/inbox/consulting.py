@@ -1,7 +1,8 @@
 """Asking plug-ins: which handlers they are, and what a flag for them wishes.
 
 Their code runs in a process of its own for each question (`advising`), with a limit: one that
-raises, hangs, or takes the interpreter down with it costs its own flag and nothing else.
+raises, hangs, fills the memory, or takes the interpreter down with it costs its own flag, and those
+behind that flag no more than the limit.
 """
 
 from __future__ import annotations
