@@ -32,6 +32,7 @@ class Site:
         self.carried = []
         self.told = []
         self.first = {}
+        self.rules = Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",))
         self.answer = Answer(success=True, details={"state": "stopped"}, job_id="job_1")
         spec = InboxSpec(share=str(folder))
         self.reach = Reach(spec, owner=owner, clock=MachineClock())
@@ -42,7 +43,7 @@ class Site:
             owner=owner,
             supervisor_id="id-1",
             dealings=Dealings(
-                rules=lambda: Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",)),
+                rules=lambda: self.rules,
                 carry=self.carry,
                 known=self.known,
                 tell=self.tell,
@@ -192,6 +193,40 @@ def test_what_a_dead_supervisor_had_claimed_is_finished_and_not_repeated(site, t
         ({"task_7", "task_8"} - {begun}).pop(): True,
     }
     assert len(next_one.carried) == 1
+    assert list((site.inbox / "processing").iterdir()) == []
+
+
+@pytest.mark.accepts("C-036", "E-31", "P22")
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",), require_signature=True),
+        Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",), handlers=()),
+        Rules(workers=frozenset({"Other"}), fallback=("Other",)),
+    ],
+    ids=["signatures", "handlers", "workers"],
+)
+def test_what_was_carried_out_is_not_refused_by_rules_that_came_later(site, rules):
+    site.drop(task_id="task_7", worker_id="OrionMX")
+    site.drop("supervisor_x_OrionMX.flag", task_id="task_8", handler="diagnostics", label="a\nb")
+
+    async def lose_the_outbox():
+        site.outbox.rmdir()
+        with pytest.raises(HostFailure):
+            await site.clerk.look()
+        site.outbox.mkdir()
+        site.rules = rules
+        return await site.clerk.look()
+
+    deeds = play(site, lose_the_outbox)
+    assert {deed.task_id: deed.success for deed in deeds} == {"task_7": True, "task_8": False}
+    assert {each["task_id"]: each["success"] for each in site.receipts()} == {
+        "task_7": True,
+        "task_8": False,
+    }
+    assert len(site.carried) == 1
+    assert [about for kind, about in site.told if kind == "flag.rejected"] == ["task_8"]
+    assert len(list((site.inbox / "rejected").iterdir())) == 2
     assert list((site.inbox / "processing").iterdir()) == []
 
 

@@ -7,7 +7,7 @@ left keeps its flag in `processing/`, and is left at the next look.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from uphold.errors import HostFailure
@@ -111,6 +111,7 @@ class Obedience:
         stuck: HostFailure | None = None
         if self._owes:
             left = await self._receiver.interrupted(self._owner, rules, now)
+            left = replace(left, refused=await self._never_begun(left.refused, deeds))
             stuck = await self._work_through(left, deeds, ending)
         self._owes, self.more = True, False
         if ending():
@@ -122,6 +123,24 @@ class Obedience:
             raise stuck
         self._owes = poll.missing or ending()
         return deeds
+
+    async def _never_begun(
+        self, refused: Sequence[Refused], deeds: list[Deed]
+    ) -> tuple[Refused, ...]:
+        """Answer those that were carried out before they were interrupted; give the others.
+
+        What has been done was right then, whatever the rules of today say of it.
+        """
+        others: list[Refused] = []
+        for each in refused:
+            task = each.rejected.task_id
+            told = task is None or each.claimed in self._answered
+            answer = None if told else await self._dealings.known(str(task))
+            if answer is None:
+                others.append(each)
+            else:
+                deeds.append(await self._put_away(each.rejected, answer, each.claimed))
+        return tuple(others)
 
     async def _work_through(
         self, poll: Poll, deeds: list[Deed], ending: Callable[[], bool]
@@ -144,9 +163,13 @@ class Obedience:
             self._say(flag, "INFO", "flag.claimed", f"{flag.handler}: begun ({flag.file})")
             await self._dealings.tell("flag.claimed", ((flag.task_id, _about(flag)),))
             answer = await self._dealings.carry(flag)
+        return await self._put_away(flag, answer, claimed)
+
+    async def _put_away(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> Deed:
+        """Leave the receipt of what was carried out, now or before."""
         level = "INFO" if answer.success else "ERROR"
         outcome = "done" if answer.success else f"failed: {answer.error}"
-        self._say(flag, level, "flag.done", f"{flag.handler}: {outcome}")
+        self._say(flag, level, "flag.done", f"{flag.handler or flag.file}: {outcome}")
         # One that cannot be left keeps its flag in `processing/`.
         await self._share.put("outbox", *self._receipt(flag, answer, claimed))
         await self._inbox.finish(claimed)
@@ -221,7 +244,7 @@ class Obedience:
         )
         return name, content
 
-    def _say(self, flag: Flag, level: str, event: str, text: str) -> None:
+    def _say(self, flag: Flag | Rejected, level: str, event: str, text: str) -> None:
         self._log.write(
             level, event, text, worker=flag.worker_id, task_id=flag.task_id, label=flag.label
         )
