@@ -9,7 +9,7 @@ import os
 import pytest
 
 from uphold.core.specs import InboxSpec
-from uphold.errors import HostFailure
+from uphold.errors import HostFailure, StoreUnavailable
 from uphold.host.clock import MachineClock
 from uphold.inbox.flags import Rules
 from uphold.inbox.obeying import Answer, Dealings, Obedience
@@ -31,6 +31,9 @@ class Site:
             (folder / name).mkdir(exist_ok=True)
         self.carried = []
         self.told = []
+        self.heard = []
+        self.deaf = 0
+        """How many of the next refusals cannot be heard of."""
         self.first = {}
         self.rules = Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",))
         self.answer = Answer(success=True, details={"state": "stopped"}, job_id="job_1")
@@ -47,6 +50,7 @@ class Site:
                 carry=self.carry,
                 known=self.known,
                 tell=self.tell,
+                refused=self.refused,
             ),
             clock=MachineClock(),
             log=NoLog(),
@@ -64,6 +68,12 @@ class Site:
 
     async def tell(self, kind, told):
         self.told += [(kind, about) for about, _ in told]
+
+    async def refused(self, rejected):
+        if self.deaf:
+            self.deaf -= 1
+            raise StoreUnavailable("the journal is away", code="UPH_STORE_UNREACHABLE")
+        self.heard.append(rejected.task_id)
 
     def drop(self, name="supervisor_pause_OrionMX.flag", **content):
         given = {"task_id": f"task_{len(list(self.inbox.iterdir()))}", "handler": "pause_watcher"}
@@ -314,3 +324,22 @@ def test_refused_flags_of_the_same_name_have_a_receipt_each(site):
 
     play(site, drop_and_look)
     assert len(site.receipts()) == 5
+
+
+@pytest.mark.accepts("E-28", "E-30")
+def test_a_refusal_that_somebody_could_not_hear_of_is_on_record_once_and_heard_later(site):
+    tasks = ["task_1", "task_2", "task_3"]
+    for task in tasks:
+        site.drop(f"supervisor_{task}.flag", task_id=task, handler="nonsense")
+
+    async def look_twice():
+        site.deaf = 1
+        with pytest.raises(StoreUnavailable):
+            await site.clerk.look()
+        return await site.clerk.look()
+
+    deeds = play(site, look_twice)
+    assert sorted(deed.task_id for deed in deeds) == tasks
+    assert sorted(about for _, about in site.told) == tasks
+    assert sorted(site.heard) == tasks
+    assert len(site.receipts()) == 3

@@ -71,6 +71,15 @@ class Dealings:
     """Hears of flags that are refused: somebody may wait for one."""
 
 
+@dataclass(slots=True, kw_only=True)
+class _Told:
+    """A refusal that is on record, and whose flag is not moved away yet."""
+
+    receipt: tuple[str, bytes]
+    heard: bool = False
+    """Whoever may wait for the flag has heard of it."""
+
+
 class Obedience:
     """Works through one inbox, look by look."""
 
@@ -95,8 +104,8 @@ class Obedience:
         self._log = log
         self._owes = True
         """Something may lie in `processing/` that has no receipt yet."""
-        self._answered: dict[str, tuple[str, bytes]] = {}
-        """Claims whose refusal was told, and which are not moved away yet, with their receipts."""
+        self._answered: dict[str, _Told] = {}
+        """By claim."""
         self._log_path = share.path("logs", "supervisor.log")
         self.more = False
         """The last look has left some for the next one."""
@@ -178,6 +187,8 @@ class Obedience:
     async def _refuse(self, few: Sequence[Refused], deeds: list[Deed]) -> HostFailure | None:
         """Refuse some flags at once; give what is wrong with one that could not be put away."""
         await self._say_why([each for each in few if each.claimed not in self._answered])
+        for each in few:
+            await self._let_hear(each)
         now = self._clock.now().wall
         failures = await self._inbox.dismiss_each(
             [
@@ -185,7 +196,7 @@ class Obedience:
                     each.claimed,
                     each.rejected.file,
                     each.rejected.reason,
-                    *self._answered[each.claimed],
+                    *self._answered[each.claimed].receipt,
                 )
                 for each in few
             ],
@@ -203,7 +214,7 @@ class Obedience:
         return stuck
 
     async def _say_why(self, few: Sequence[Refused]) -> None:
-        """Tell everybody who may want to know that flags are refused, once."""
+        """Put on record that flags are refused, once."""
         told: list[tuple[str, Mapping[str, Any]]] = []
         for each in few:
             rejected = each.rejected
@@ -219,10 +230,15 @@ class Obedience:
             told.append((rejected.task_id or rejected.file, details))
         await self._dealings.tell("flag.rejected", told)
         for each, (_, said) in zip(few, told, strict=True):
-            if self._dealings.refused is not None:
-                await self._dealings.refused(each.rejected)
             answer = Answer(success=False, error=each.rejected.reason, details=said)
-            self._answered[each.claimed] = self._receipt(each.rejected, answer, each.claimed)
+            receipt = self._receipt(each.rejected, answer, each.claimed)
+            self._answered[each.claimed] = _Told(receipt=receipt)
+
+    async def _let_hear(self, each: Refused) -> None:
+        told = self._answered[each.claimed]
+        if not told.heard and self._dealings.refused is not None:
+            await self._dealings.refused(each.rejected)
+        told.heard = True
 
     def _receipt(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> tuple[str, bytes]:
         """Compose a receipt: its name and what it says."""
