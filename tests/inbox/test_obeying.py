@@ -13,7 +13,7 @@ from uphold.errors import HostFailure, StoreUnavailable
 from uphold.host.clock import MachineClock
 from uphold.inbox.flags import Rules
 from uphold.inbox.obeying import Answer, Dealings, Obedience
-from uphold.inbox.reaching import Reach
+from uphold.inbox.reaching import UNREACHABLE, Reach
 from uphold.inbox.shares import Inbox, Share
 from uphold.ports.logs import NoLog
 
@@ -343,3 +343,41 @@ def test_a_refusal_that_somebody_could_not_hear_of_is_on_record_once_and_heard_l
     assert sorted(about for _, about in site.told) == tasks
     assert sorted(site.heard) == tasks
     assert len(site.receipts()) == 3
+
+
+def given_up(site, monkeypatch, *, done):
+    """Have the next dismissal take too long; `done`: all of it is done nevertheless."""
+    asked, real = [], site.reach.ask_each
+
+    async def ask_each(what, each):
+        asked.append((what, list(each)))
+        late = what == "dismiss" and [kind for kind, _ in asked].count("dismiss") == 1
+        answers = await real(what, each) if done or not late else []
+        if late:
+            raise HostFailure("it took too long", code=UNREACHABLE)
+        return answers
+
+    monkeypatch.setattr(site.reach, "ask_each", ask_each)
+    return lambda: [each["kept"] for what, few in asked if what == "dismiss" for each in few]
+
+
+async def look_until_done(site):
+    with pytest.raises(HostFailure):
+        await site.clerk.look()
+    deeds = await site.clerk.look()
+    return [*deeds, *await site.clerk.look()]
+
+
+@pytest.mark.accepts("E-28", "E-30", "S07")
+@pytest.mark.parametrize("done", [True, False])
+def test_refusals_that_took_too_long_are_counted_once_and_moved_away_once(site, monkeypatch, done):
+    for task in ("task_1", "task_2"):
+        site.drop(f"supervisor_{task}.flag", task_id=task, handler="nonsense")
+    kept = given_up(site, monkeypatch, done=done)
+    deeds = play(site, lambda: look_until_done(site))
+    assert sorted(deed.task_id for deed in deeds) == ["task_1", "task_2"]
+    assert sorted(about for _, about in site.told) == ["task_1", "task_2"]
+    assert len(site.receipts()) == 2
+    assert len(set(kept())) == 2, "whatever is asked again is asked for with the same name"
+    moved = {path.name for path in (site.inbox / "rejected").glob("*.flag")}
+    assert moved == set(kept())

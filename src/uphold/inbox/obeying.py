@@ -15,7 +15,7 @@ from uphold.inbox.flags import Flag, Rejected, Rules
 from uphold.inbox.reaching import FAILED
 from uphold.inbox.receipts import receipt_content, receipt_name
 from uphold.inbox.receiving import AT_ONCE, Receiver
-from uphold.inbox.shares import Dismissal
+from uphold.inbox.shares import Dismissal, kept_name
 
 if TYPE_CHECKING:
     from uphold.inbox.receiving import Poll, Refused
@@ -75,7 +75,9 @@ class Dealings:
 class _Told:
     """A refusal that is on record, and whose flag is not moved away yet."""
 
-    receipt: tuple[str, bytes]
+    rejected: Rejected
+    dismissal: Dismissal
+    """Always asked for with the same names: the last time may have done it, or half of it."""
     heard: bool = False
     """Whoever may wait for the flag has heard of it."""
 
@@ -120,6 +122,7 @@ class Obedience:
         stuck: HostFailure | None = None
         if self._owes:
             left = await self._receiver.interrupted(self._owner, rules, now)
+            await self._count_gone(left, deeds)
             left = replace(left, refused=await self._never_begun(left.refused, deeds))
             stuck = await self._work_through(left, deeds, ending)
         self._owes, self.more = True, False
@@ -132,6 +135,15 @@ class Obedience:
             raise stuck
         self._owes = poll.missing or ending()
         return deeds
+
+    async def _count_gone(self, left: Poll, deeds: list[Deed]) -> None:
+        """Count refused flags that were moved away though nobody said so, as a share was slow."""
+        there = {claimed for _, claimed in (*left.claimed, *left.refused)}
+        for claimed in self._answered.keys() - there:
+            if await self._inbox.reread(claimed) is None:  # there may be more than were listed
+                told = await self._heard(claimed)
+                del self._answered[claimed]
+                deeds.append(_deed(told.rejected, told.rejected.reason))
 
     async def _never_begun(
         self, refused: Sequence[Refused], deeds: list[Deed]
@@ -187,21 +199,8 @@ class Obedience:
     async def _refuse(self, few: Sequence[Refused], deeds: list[Deed]) -> HostFailure | None:
         """Refuse some flags at once; give what is wrong with one that could not be put away."""
         await self._say_why([each for each in few if each.claimed not in self._answered])
-        for each in few:
-            await self._let_hear(each)
-        now = self._clock.now().wall
-        failures = await self._inbox.dismiss_each(
-            [
-                Dismissal(
-                    each.claimed,
-                    each.rejected.file,
-                    each.rejected.reason,
-                    *self._answered[each.claimed].receipt,
-                )
-                for each in few
-            ],
-            now=now,
-        )
+        wanted = [(await self._heard(each.claimed)).dismissal for each in few]
+        failures = await self._inbox.dismiss_each(wanted)
         stuck: HostFailure | None = None
         for each, failure in zip(few, failures, strict=True):
             if failure is not None:
@@ -229,16 +228,21 @@ class Obedience:
             details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
             told.append((rejected.task_id or rejected.file, details))
         await self._dealings.tell("flag.rejected", told)
-        for each, (_, said) in zip(few, told, strict=True):
-            answer = Answer(success=False, error=each.rejected.reason, details=said)
-            receipt = self._receipt(each.rejected, answer, each.claimed)
-            self._answered[each.claimed] = _Told(receipt=receipt)
+        now = self._clock.now().wall
+        for (rejected, claimed), (_, said) in zip(few, told, strict=True):
+            answer = Answer(success=False, error=rejected.reason, details=said)
+            receipt = self._receipt(rejected, answer, claimed)
+            kept = kept_name(rejected.file, now)
+            dismissal = Dismissal(claimed, kept, rejected.reason, *receipt)
+            self._answered[claimed] = _Told(rejected=rejected, dismissal=dismissal)
 
-    async def _let_hear(self, each: Refused) -> None:
-        told = self._answered[each.claimed]
+    async def _heard(self, claimed: str) -> _Told:
+        """Let whoever may wait for a flag hear that it is refused, once."""
+        told = self._answered[claimed]
         if not told.heard and self._dealings.refused is not None:
-            await self._dealings.refused(each.rejected)
+            await self._dealings.refused(told.rejected)
         told.heard = True
+        return told
 
     def _receipt(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> tuple[str, bytes]:
         """Compose a receipt: its name and what it says."""
