@@ -10,8 +10,9 @@ from deploy.repositories import git
 from uphold.core import orders
 from uphold.core.orders import Refusal
 from uphold.core.specs import Need, WorkerSpec
+from uphold.daemon.noting import Written
 from uphold.deploy.git import Checkout
-from uphold.deploy.records import Step
+from uphold.deploy.records import DeployRecord, Step, Verb
 from uphold.deploy.rolling_back import RollingBack
 from uphold.deploy.updating import Updating
 
@@ -554,6 +555,73 @@ def test_nobody_runs_from_a_mixture_until_it_is_put_right(tmp_path, monkeypatch,
     play(tmp_path, story)
 
 
+@pytest.mark.accepts("P24", "C-067")
+def test_a_restart_by_a_flag_starts_nobody_who_is_kept_down(tmp_path, monkeypatch):
+    async def story(scene: DeployStage):
+        wish, old = orders.RestartSlowly(names=("web",)), scene.there.head()
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+            job = await scene.order(wish)
+            assert (job.row.state, job.details["kept_down"]) == ("failed", True)
+            assert (scene.state(), scene.override.withheld) == ("stopped", True)
+            assert scene.stage.driver.calls.count(("start", "web")) == 1
+        assert (await scene.order(wish)).row.state == "succeeded"
+        assert (scene.there.head(), scene.state()) == (old, "running")
+
+    play(tmp_path, story)
+
+
+@pytest.mark.accepts("P24")
+@pytest.mark.parametrize("by", ["the next start", "the next order"])
+def test_without_its_section_a_mixture_still_keeps_everybody_down(tmp_path, monkeypatch, by):
+    async def story(scene: DeployStage):
+        spec, old = scene.spec, scene.there.head()
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+        scene.spec = None
+        if by == "the next start":
+            await scene.crash()
+            job = await scene.end(await scene.deploys.take_up())
+        else:
+            job = await scene.order(UPDATE)
+        assert (job.row.state, job.details["kept_down"]) == ("failed", True)
+        assert "no [deploy] section" in job.row.error
+        assert "Put [deploy] back" in job.details["remedy"]
+        assert (scene.state(), scene.override.withheld) == ("stopped", True)
+        told = (await scene.stage.journal.events(limit=1_000))[::-1]
+        failed = next(each for each in told if each["type"] == "deploy.failed")
+        assert failed["payload"]["kept_down"] is True
+        scene.spec = spec
+        await scene.crash()
+        await scene.end(await scene.deploys.take_up())
+        assert (scene.there.head(), scene.state()) == (old, "running")
+
+    play(tmp_path, story)
+
+
+@pytest.mark.accepts("P24")
+@pytest.mark.parametrize("step", [Step.PREPARED, Step.APPLIED])
+def test_without_its_section_whoever_has_whole_code_runs(tmp_path, step):
+    async def story(scene: DeployStage):
+        head = scene.there.head()
+        record = DeployRecord(job="job_1", verb=Verb.UPDATE, before=head, target=head, step=step)
+        written = Written(record=record, names=("web",), author="ann")
+        scene.deploys._notes.writer(written)(record)
+        await scene.order(orders.WithholdWorkers(names=("web",)))
+        scene.spec = None
+        await scene.crash()
+        job = await scene.end(await scene.deploys.take_up())
+        assert job.row.state == "failed"
+        assert "no [deploy] section" in job.row.error
+        assert (scene.state(), scene.override.withheld) == ("running", False)
+
+    play(tmp_path, story)
+
+
 @pytest.mark.accepts("P24")
 def test_an_unwell_update_that_cannot_be_taken_back_whole_keeps_everybody_down(
     tmp_path, monkeypatch
@@ -628,6 +696,34 @@ def test_whoever_is_kept_down_for_nothing_is_released(tmp_path):
         assert await scene.deploys.take_up() is None
         await scene.until(lambda: scene.state() == "running")
         assert not scene.override.withheld
+
+    play(tmp_path, story)
+
+
+@pytest.mark.accepts("P24", "P25")
+def test_a_record_that_cannot_be_read_lets_nobody_run(tmp_path, monkeypatch):
+    async def story(scene: DeployStage):
+        scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+        scene.path.write_bytes(scene.path.read_bytes()[:40])
+        await scene.crash()
+        job = await scene.end(await scene.deploys.take_up())
+        assert (job.row.state, job.details["kept_down"]) == ("failed", True)
+        assert f"{scene.path} cannot be read" in job.row.error
+        assert "remove that file" in job.details["remedy"]
+        assert "cannot be read" in scene.diary.text
+        assert "deploy.failed" in await scene.kinds()
+        for wish in (UPDATE, BACK, orders.RestartSlowly(names=("web",))):
+            job = await scene.order(wish)
+            assert job.row.state == "failed"
+            assert "remove that file" in job.details["remedy"]
+        assert (scene.state(), scene.override.withheld) == ("stopped", True)
+        scene.path.unlink()
+        await scene.crash()
+        assert await scene.deploys.take_up() is None
+        await scene.until(lambda: scene.state() == "running")
 
     play(tmp_path, story)
 

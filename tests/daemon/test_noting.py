@@ -4,7 +4,7 @@ import pytest
 
 from uphold.daemon.noting import Notes, Written
 from uphold.deploy.records import DeployRecord, Step, Verb
-from uphold.ports.logs import NoLog
+from uphold.errors import HostFailure
 
 RECORD = DeployRecord(job="job_1", verb=Verb.UPDATE, before="a" * 40, target="b" * 40)
 WRITTEN = Written(record=RECORD, names=("web",), author="ann", label="nightly", task_id="task_1")
@@ -12,7 +12,7 @@ WRITTEN = Written(record=RECORD, names=("web",), author="ann", label="nightly", 
 
 @pytest.fixture
 def notes(tmp_path):
-    return Notes(tmp_path / "deploy.json", NoLog())
+    return Notes(tmp_path / "deploy.json")
 
 
 def test_what_is_written_is_read_again_until_it_has_ended(notes):
@@ -34,18 +34,15 @@ def test_what_is_written_is_read_again_until_it_has_ended(notes):
     notes.forget()
 
 
+@pytest.mark.accepts("P24")
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"record": 1}', b"\xff"])
-def test_what_cannot_be_read_is_told_of_and_counts_as_nothing(tmp_path, text):
-    said = []
-
-    class Listener(NoLog):
-        def write(self, level, event, message, **more):
-            said.append((level, event))
-
-    path = tmp_path / "deploy.json"
-    path.write_bytes(text)
-    assert Notes(path, Listener()).read() is None
-    assert said == [("ERROR", "deploy.unreadable")]
-    assert path.with_suffix(".json.unreadable").read_bytes() == text
-    assert Notes(path, Listener()).read() is None
-    assert len(said) == 1
+def test_what_cannot_be_read_is_no_nothing_and_stays_until_a_person_has_looked(notes, text):
+    notes.path.write_bytes(text)
+    for _ in range(2):
+        with pytest.raises(HostFailure) as unknown:
+            notes.read()
+        assert unknown.value.code == "UPH_DEPLOY_UNREADABLE"
+        assert str(notes.path) in unknown.value.message
+        assert "remove that file" in unknown.value.remedy
+    notes.forget_if_ended()
+    assert notes.path.read_bytes() == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ from uphold.deploy.guarding import Git
 from uphold.deploy.records import End, Outcome
 from uphold.deploy.updating import Updating
 from uphold.errors import HostFailure, NotPermitted, UpholdError
+from uphold.host import commands
+from uphold.host.commands import at_work
+from uphold.testing.waiting import until
 
 HOOKS = (
     "post-merge",
@@ -295,3 +299,59 @@ def test_a_file_that_is_too_large_after_all_brings_the_old_code_back(there: Repo
     outcome = with_limit(there, 4 << 20).apply(record, Notes())
     assert (outcome.end, there.head(), there.status()) == (End.OLD, old, "")
     assert not (there.repo / "zeros").exists()
+
+
+@pytest.mark.accepts("P24")
+def test_what_is_put_back_may_be_larger_than_what_may_come(there: Repositories):
+    """The operator brought it in by hand, as the remedy says, and the update takes it away."""
+    (there.person / "zeros").write_bytes(bytes(6_000_000))
+    old = there.publish("zeros")
+    git(there.repo, "pull", "-q", "--ff-only")
+    there.publish("without", zeros=None)
+    updating = with_limit(there, 4 << 20)
+    came = updating.apply(updating.check("job"), Notes())
+    assert came.success
+    outcome = updating.return_to(came.record, Notes(), why="it is not well")
+    assert (outcome.end, there.head(), there.status()) == (End.OLD, old, "")
+
+
+def test_a_partial_clone_fetches_no_file_only_to_weigh_it(there: Repositories):
+    git(there.remote, "config", "uploadpack.allowFilter", "true")
+    there.repo.rename(there.folder / "whole")
+    words = ("clone", "-q", "--filter=blob:none", f"file://{there.remote}", str(there.repo))
+    git(there.folder, *words)
+    git(there.repo, "remote", "set-url", "origin", str(there.remote))
+    new = there.publish("newer", code="print('new')\n", more="1\n", much="2\n")
+    updating = there.updating()
+    record = updating.check("job")
+    missing = git(there.repo, "rev-list", "--objects", "--missing=print", f"{new}^!").split("\n")
+    assert len([line for line in missing if line.startswith("?")]) == 3
+    assert updating.apply(record, Notes()).success
+    assert (there.head(), there.status(), there.read("more")) == (new, "", "1\n")
+
+
+@pytest.mark.parametrize("where", ["checkout", "beside"])
+def test_what_another_git_is_fetching_is_not_cleared_away(there: Repositories, where: str):
+    git(there.repo, "worktree", "add", "-q", "--detach", str(there.folder / "beside"))
+    (there.person / "noise").write_bytes(os.urandom(6_000_000))
+    there.publish("noise")
+    theirs = there.repo / ".git/objects/pack/tmp_pack_theirs"
+
+    def run(argv, **more):
+        if "fetch" in argv:
+            theirs.touch()
+        return commands.run(argv, **more)
+
+    guarded = Git(str(there.repo), run, most=4 << 20)
+    updating = Updating(Checkout(guarded, remote="origin", branch="main"))
+    words, folder = ("git", "cat-file", "--batch"), there.folder / where
+    with subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE) as working:
+        until(lambda: at_work("git", folder) == [working.pid], 30, "git at work")
+        with pytest.raises(NotPermitted):
+            updating.check("job")
+        assert theirs.exists()
+        working.communicate()
+    theirs.unlink()
+    with pytest.raises(NotPermitted):
+        updating.check("job")
+    assert not theirs.exists()

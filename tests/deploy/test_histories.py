@@ -8,7 +8,7 @@ import pytest
 
 from deploy.repositories import Repositories, git
 from uphold.deploy.histories import Histories
-from uphold.errors import UpholdError
+from uphold.errors import HostFailure, UpholdError
 
 
 @pytest.fixture
@@ -69,3 +69,14 @@ def test_files_of_a_commit_and_what_it_adds(there: Repositories):
     assert [path for _, _, path in known.added(there.ids[-1], made)] == ["sub/new"]
     assert known.added(made, there.ids[-1]) == []
     assert known.message(made).strip() == "more"
+
+
+def test_a_file_that_is_missing_is_a_fault_of_the_repository(there: Repositories):
+    (there.repo / "code").write_text("lost\n")
+    git(there.repo, "commit", "-qam", "lost")
+    blob = git(there.repo, "rev-parse", "HEAD:code")
+    (there.repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(HostFailure) as failed:
+        there.checkout().weigh(there.ids[-1], there.head())
+    assert f"{blob} missing" in failed.value.message
+    assert "fsck" in failed.value.remedy

@@ -17,13 +17,13 @@ from uphold.core import orders
 from uphold.core.events import Note
 from uphold.core.orders import Refusal
 from uphold.core.statuses import ALIVE, Admin
-from uphold.daemon.gating import TO_GET_READY, restarts_of, watch
+from uphold.daemon.gating import TO_GET_READY, ended, restarts_of, watch
 from uphold.daemon.noting import Notes, Written
 from uphold.deploy.records import DeployRecord, Outcome, Step, Verb
 from uphold.deploy.updating import finished
 from uphold.deploy.working import Work, work_on
 from uphold.engine.errands import Outcome as Ending
-from uphold.errors import NotPermitted, UpholdError
+from uphold.errors import HostFailure, NotPermitted, UpholdError
 
 if TYPE_CHECKING:
     from uphold.core.orders import Order
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 _SHORT: Final = 12
 _TOLD: Final = ("before_commit", "after_commit", "final_commit", "kept_down")
+_US: Final = "deploy"
 _LOGGED: Final = frozenset({"commands", "trace"})
+_WHOLE: Final = (Step.PREPARED, Step.APPLIED)
+"""Where the code is the old one or the new one as far as anybody can say without looking at it."""
+_PUT_BACK: Final = "Put [deploy] back as it was; then uphold restart puts the checkout right."
 _REST: Final = 2.0
 """Seconds between the end and the start of a worker that is restarted by a flag."""
 
@@ -47,7 +51,7 @@ class Deploys:
     def __init__(
         self, path: Path, deploy: Callable[[], DeploySpec | None], clock: Clock, log: Log
     ) -> None:
-        self._notes = Notes(path, log)
+        self._notes = Notes(path)
         self._deploy = deploy
         self._clock = clock
         self._log = log
@@ -71,29 +75,36 @@ class Deploys:
 
         Gives the order to do so, if there is one; it is carried out in its turn.
         """
-        left, workers = self._notes.read(), self._engine.snapshot().declaration.workers
+        desk, workers = self._engine.desk, self._engine.snapshot().declaration.workers
+        kept_down = tuple(name for name, entry in workers.items() if entry.override.withheld)
+        try:
+            left = self._notes.read()
+        except HostFailure as unknown:  # nobody knows what they would run from
+            wish, why = orders.FinishDeploy(names=kept_down), unknown.message
+            return await self._begin(desk.order(wish, author="supervisor", reason=why, origin=_US))
         if left is None:
-            self._notes.forget()  # at most what has ended lies there, or what nobody can read
-        kept_down = [name for name, entry in workers.items() if entry.override.withheld]
+            self._notes.forget()  # at most what has ended lies there
         names = () if left is None else tuple(n for n in left.names if n in workers)
         others = tuple(name for name in kept_down if name not in names)
-        desk = self._engine.desk
         if others:
-            wish = orders.ReleaseWorkers(names=others)
-            await desk.submit(desk.order(wish, author="supervisor", origin="deploy"))
+            release = orders.ReleaseWorkers(names=others)
+            await desk.submit(desk.order(release, author="supervisor", origin=_US))
         if left is None:
             return None
         order = desk.order(
             orders.FinishDeploy(names=names),
             author=left.author,
-            origin="deploy",
+            origin=_US,
             reason=f"{left.record.job} was interrupted",
             label=left.label,
             task_id=left.task_id,
         )
-        job = await desk.submit(order)
+        return await self._begin(order)
+
+    async def _begin(self, order: Order) -> Job | None:
+        job = await self._engine.desk.submit(order)
         if isinstance(job, Refusal):
-            self._say(order, "ERROR", f"{left.record.job} cannot be ended: {job.message}")
+            self._say(order, "ERROR", f"{order.reason}, and cannot be ended: {job.message}")
             return None
         return job
 
@@ -136,11 +147,20 @@ class Deploys:
 
     async def finish(self, order: Order) -> Ending:
         """End what another supervisor began, by the written rule of its step."""
-        left, work = self._notes.read(), self._work()
-        if left is None or isinstance(work, Ending):
+        try:
+            left, work = self._notes.read(), self._work()
+        except HostFailure as unknown:
+            return await self._stay_down(order, unknown.message, unknown.remedy)
+        if left is None:
             await self._release(order)
-            return work if isinstance(work, Ending) else Ending()
+            return Ending()
         record = left.record
+        if isinstance(work, Ending):
+            if record.step not in _WHOLE:
+                error = f"{record.job} cannot be ended, as {work.error}"
+                return await self._stay_down(order, error, _PUT_BACK)
+            await self._release(order)
+            return work
         # What had not begun needs nobody to be stopped.
         problem = None if record.step is Step.PREPARED else await self._keep_down(order)
         if problem is not None:
@@ -149,6 +169,14 @@ class Deploys:
             return Ending(error=f"{record.job} cannot be ended, as {problem}")
         came = await _aside(work.recover, record, self._notes.writer(left))
         return await self._bring_back(order, work, came, left)
+
+    async def _stay_down(self, order: Order, error: str, remedy: str) -> Ending:
+        """Let nobody run from what may be a mixture, and what cannot be put right from here."""
+        await self._keep_down(order)
+        self._say(order, "ERROR", f"{error} {remedy}")
+        remedy = f"The workers stay down, as their code may be a mixture. {remedy}"
+        await self._news("deploy.failed", order, {"kept_down": True, "error": error})
+        return Ending(error=error, details={"kept_down": True, "remedy": remedy})
 
     async def _end_earlier(self, order: Order) -> Ending | None:
         """End what an earlier order left open; tell how that went if it still is."""
@@ -162,6 +190,8 @@ class Deploys:
     async def restart(self, order: Order) -> Ending:
         """End workers, let a moment pass, and have them up again; those that are held stay down."""
         assert isinstance(order.wish, orders.RestartSlowly)
+        if (still_open := await self._end_earlier(order)) is not None:
+            return still_open
         held = [name for name in order.wish.names if self._held(name)]
         if held:
             return Ending(details={"held": True, "workers": held})
@@ -299,29 +329,16 @@ class Deploys:
             desk.order(
                 wish,  # type: ignore[arg-type]
                 author=order.author,
-                origin="deploy",
+                origin=_US,
                 reason=f"for {order.id}",
                 label=order.label,
             )
         )
         if isinstance(job, Refusal):
             return job.message
-        if not await self._ended(job, within):
+        if not await ended(job, self._clock, within):
             return f"{', '.join(wish.names)} was not up within {within:g} s"
         return job.row.error
-
-    async def _ended(self, job: Job, within: float | None) -> bool:
-        """Wait for the end of an order; False if time is up, and it goes on without us."""
-        if within is None:
-            await job.done
-            return True
-        limit = asyncio.ensure_future(self._clock.sleep(within))
-        both: set[asyncio.Future[Any]] = {job.done, limit}
-        try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            limit.cancel()
-        return job.done.done()
 
     def _work(self) -> Work | Ending:
         spec = self._deploy()

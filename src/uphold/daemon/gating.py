@@ -6,7 +6,7 @@ People go first: whoever they stop, hold or restart meanwhile is no fault of the
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core.health import slot_health
 from uphold.core.statuses import Health, State
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from uphold.engine.bus import Subscription
+    from uphold.engine.jobs import Job
     from uphold.engine.snapshots import Snapshot
     from uphold.engine.supervisor import Supervisor
     from uphold.ports.clocks import Clock
@@ -64,6 +65,20 @@ async def watch(
     finally:
         news.close()
     return None
+
+
+async def ended(job: Job, clock: Clock, within: float | None) -> bool:
+    """Wait for the end of an order; False if time is up, and it goes on without us."""
+    if within is None:
+        await job.done
+        return True
+    limit = asyncio.ensure_future(clock.sleep(within))
+    both: set[asyncio.Future[Any]] = {job.done, limit}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        limit.cancel()
+    return job.done.done()
 
 
 async def _next(news: Subscription, clock: Clock, seconds: float) -> None:

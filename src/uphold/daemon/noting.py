@@ -6,15 +6,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
 from uphold.deploy.records import DeployRecord
-from uphold.errors import Malformed
+from uphold.errors import HostFailure, Malformed
 from uphold.host.files import write_atomically
 from uphold.wire.codecs import decode, encode
 
-if TYPE_CHECKING:
-    from uphold.ports.logs import Log
+UNREADABLE: Final = "UPH_DEPLOY_UNREADABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +30,8 @@ class Written:
 class Notes:
     """Keeps it: written before each step, gone when nothing is left to do."""
 
-    def __init__(self, path: Path, log: Log) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._log = log
 
     def writer(self, written: Written) -> Callable[[DeployRecord], None]:
         """Give what writes each step of one update down; it is on the disk when that returns."""
@@ -44,16 +42,19 @@ class Notes:
         return note
 
     def read(self) -> Written | None:
-        """Read what was not ended; None if there is nothing, or nothing that can be read."""
+        """Read what was not ended; None if there is nothing, HostFailure if nobody can say."""
         try:
             left = decode(Written, self.path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, Malformed) as cause:
-            self._log.write("ERROR", "deploy.unreadable", f"{self.path} cannot be read: {cause}")
-            with suppress(OSError):  # kept for people; it must not be met at every start
-                self.path.replace(self.path.with_suffix(".json.unreadable"))
-            return None
+            raise HostFailure(
+                f"how far the last update or rollback came is unknown, as {self.path} cannot be "
+                f"read: {cause}",
+                code=UNREADABLE,
+                remedy="See with git status that the checkout is whole, remove that file, and: "
+                "uphold restart.",
+            ) from cause
         return None if left.record.ended else left
 
     def forget(self) -> None:
@@ -62,5 +63,6 @@ class Notes:
 
     def forget_if_ended(self) -> None:
         """Say so, unless there is."""
-        if self.read() is None:
-            self.forget()
+        with suppress(HostFailure):
+            if self.read() is None:
+                self.forget()

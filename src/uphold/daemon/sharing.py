@@ -203,8 +203,8 @@ class ShareLife:
         try:
             if watch:
                 await self._listen()  # first: what comes after the look must be told
-            await self._find_plugins()
             await self._markers.mirror()
+            await self._find_plugins()
             deeds = await self._obedience.look(self._ending.is_set)
             for _ in range(0 if watch else _LOOKS_OF_A_PASS):
                 if deeds or not self._obedience.more:
@@ -239,6 +239,7 @@ class ShareLife:
 
     async def close(self) -> None:
         """Leave the last lines, and let the helper go."""
+        self._consultants.close()
         try:
             async with asyncio.timeout(2.0):
                 await self._leave_lines()

@@ -18,6 +18,7 @@ from uphold.deploy.guarding import Git, failure, readable
 from uphold.deploy.histories import BRANCH, MUCH, REVERTS, Commit, Histories, checked
 from uphold.deploy.holding import BUSY, clear_left_locks
 from uphold.errors import HostFailure, NotPermitted
+from uphold.host.commands import at_work
 
 if TYPE_CHECKING:
     from uphold.host.commands import Done
@@ -189,6 +190,9 @@ class Checkout(Histories):
 
     def check_size(self, older: str, newer: str) -> None:
         """Refuse what would write too much: a few bytes of a pack can unpack to any size."""
+        promisor = ("--type=bool", "--default=false", "--get", f"remote.{self.remote}.promisor")
+        if self.git.must("config", *promisor).strip() == "true":
+            return  # a partial clone: each file would be fetched by itself to be weighed
         if self.weigh(older, newer) > self.git.most:
             raise self._too_large("what it changes comes to")
 
@@ -221,9 +225,9 @@ class Checkout(Histories):
         if not done.ok:
             raise failure(done, "merge --ff-only")
 
-    def reset(self, commit: str) -> None:
-        """Make branch and tracked files those of a commit."""
-        done = self.git.ask("reset", "--hard", checked(commit), "--", quiet=False)
+    def reset(self, commit: str, *, local: bool = False) -> None:
+        """Make branch and tracked files those of a commit; `local` if they have been here."""
+        done = self.git.ask("reset", "--hard", checked(commit), "--", quiet=False, local=local)
         if not done.ok:
             raise failure(done, "reset --hard")
 
@@ -263,13 +267,13 @@ class Checkout(Histories):
             for _, _, path in self.added(older, newer):
                 self._take_away(path)
         try:
-            self.reset(commit)
+            self.reset(commit, local=True)
         except HostFailure as cause:
             if "index" not in cause.message:
                 raise
             # A power cut can tear it; all it says stands in the commit as well.
             (folders.own / "index").unlink(missing_ok=True)
-            self.reset(commit)
+            self.reset(commit, local=True)
 
     # Helpers.
 
@@ -278,9 +282,21 @@ class Checkout(Histories):
 
     def _drop_unfinished(self, known: set[Path]) -> None:
         """Take away what a fetch left that did not end well; nobody else would for weeks."""
-        for path in self._unfinished() - known:
+        left = self._unfinished() - known
+        if self._others_at_work():
+            return  # some of it may be what a fetch of theirs is writing
+        for path in left:
             with suppress(OSError):
                 path.unlink()
+
+    def _others_at_work(self) -> bool:
+        """Tell whether a git runs in any work tree of the repository, now that ours has ended."""
+        common = self.folders().common
+        trees = [common.parent if common.name == ".git" else common]
+        for link in common.glob("worktrees/*/gitdir"):
+            with suppress(OSError):  # gone meanwhile
+                trees.append(Path(link.parent, link.read_text().strip()).parent)
+        return any(at_work("git", tree) for tree in trees)
 
     def _too_large(self, what: str) -> NotPermitted:
         repo, remote, branch = self.git.repo, self.remote, self.branch

@@ -151,9 +151,17 @@ class Git:
         self._inherited = inherited
 
     def ask(
-        self, *words: str, given: bytes = b"", most: int = commands.MOST, quiet: bool = True
+        self,
+        *words: str,
+        given: bytes = b"",
+        most: int = commands.MOST,
+        quiet: bool = True,
+        local: bool = False,
     ) -> Done:
-        """Run git with these words and tell how it went; what is `quiet` and well is not noted."""
+        """Run git with these words and tell how it went; what is `quiet` and well is not noted.
+
+        What is `local` writes what was there before, and may do so however large its files are.
+        """
         argv = ["git", *(part for one in _SETTINGS for part in ("-c", one)), *words]
         done = self._run(
             argv,
@@ -163,7 +171,7 @@ class Git:
             input=given,
             most=most,
             keep=self.keep,
-            allowance=commands.Allowance(self.most, _MEMORY),
+            allowance=commands.Allowance(None if local else self.most, _MEMORY),
         )
         if not quiet or not done.ok:
             self.transcript.add(done, "git " + readable(" ".join(words)))

@@ -115,6 +115,13 @@ class Histories:
         blobs = [blob for mode, blob, _ in self._changed(older, newer, "AMT") if mode != "160000"]
         words = ("cat-file", "--buffer", "--batch-check=%(objectsize)")
         said = self.git.must(*words, given="\n".join(blobs).encode(), most=MUCH) if blobs else ""
+        lost = [line for line in said.splitlines() if not line.isdecimal()]
+        if lost:
+            raise HostFailure(
+                f"the repository of {self.git.repo} is not complete: {readable(lost[0])}.",
+                code=GIT_FAILED,
+                remedy=f"git -C {self.git.repo} fsck shows what else is missing.",
+            )
         return sum(map(int, said.split()))
 
     def _changed(self, older: str, newer: str, kinds: str) -> list[tuple[str, str, str]]:

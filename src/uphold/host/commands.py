@@ -62,8 +62,8 @@ class Done:
 class Allowance:
     """How much a program, and each one it starts, may use of the machine."""
 
-    file: int
-    """Bytes of the largest file that it may write."""
+    file: int | None
+    """Bytes of the largest file that it may write; None sets no limit."""
     memory: int
     """Bytes of memory of its own."""
 
@@ -324,6 +324,8 @@ def _enforcing(allowance: Allowance) -> Callable[[], None]:
     }
     limits = []
     for kind, most in wanted.items():
+        if most is None:
+            continue
         _, hard = resource.getrlimit(kind)
         lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
         limits.append((kind, (lower, lower)))
