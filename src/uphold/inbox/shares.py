@@ -86,10 +86,10 @@ class Seen:
 
 
 class Dismissal(NamedTuple):
-    """A flag that is refused: its claim, its own name, why, and its receipt."""
+    """A flag that is refused: its claim, its name in `rejected/`, why, and its receipt."""
 
     claimed: str
-    name: str
+    kept: str
     reason: str
     receipt: str
     content: bytes
@@ -162,21 +162,22 @@ class Inbox:
             "reject",
             folder="processing" if claimed else "inbox",
             name=claimed or name,
-            kept=_kept(name, now),
+            kept=kept_name(name, now),
             reason=f"{reason}\n",
         )
         return place
 
-    async def dismiss_each(
-        self, dismissals: Sequence[Dismissal], *, now: float
-    ) -> list[HostFailure | None]:
-        """Leave the receipts of claimed flags and reject them; what is wrong is in its place."""
+    async def dismiss_each(self, dismissals: Sequence[Dismissal]) -> list[HostFailure | None]:
+        """Leave the receipts of claimed flags and reject them; what is wrong is in its place.
+
+        The same dismissal may be asked for again.
+        """
         wanted = [
             {
                 "receipt": each.receipt,
                 "content": b2a_base64(each.content, newline=False).decode(),
                 "claimed": each.claimed,
-                "kept": _kept(each.name, now),
+                "kept": each.kept,
                 "reason": f"{each.reason}\n",
             }
             for each in dismissals
@@ -254,7 +255,8 @@ class Share:
         return "/".join((self._spec.share, *parts, name))
 
 
-def _kept(name: str, now: float) -> str:
+def kept_name(name: str, now: float) -> str:
+    """Make a name in `rejected/` for a flag of this name; no two are the same."""
     return f"{stamp(now)}_{new_nonce()[:4]}_{name}"
 
 
