@@ -78,7 +78,10 @@ def test_a_right_handler_has_no_fault():
         ({"number": 1000}, "from 0 to 999"),
         ({"params": ["size"]}, "its params must be"),
         ({"params": {"size": 5}}, "its params must be"),
-        ({"params": {5: str}}, "its params must be"),
+        ({"params": {5: str}}, "5 is no name"),
+        ({"params": {"how many": str}}, "'how many' is no name"),
+        ({"params": {f"a{number}": str for number in range(33)}}, "may have 32 aliases"),
+        ({"aliases": tuple(f"a{number}" for number in range(33))}, "may have 32 aliases"),
         ({"wish": None}, "its wish must be a function"),
     ],
 )

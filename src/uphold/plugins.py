@@ -22,6 +22,8 @@ HANDLERS: Final = "uphold.handlers"
 UNUSABLE: Final = "UPH_PLUGIN_UNUSABLE"
 FAILED: Final = "UPH_PLUGIN_FAILED"
 LARGEST_NUMBER: Final = 999
+MOST_NAMES: Final = 32
+"""Aliases, and parameters, of one handler."""
 _NAME: Final = pattern(r"[a-z][a-z0-9_]{0,63}")
 
 Check = Callable[[object], str]
@@ -101,23 +103,28 @@ def fault_of_handler(name: str, thing: object) -> str:
     """Say what is wrong with what is offered as a handler of this name; empty if nothing is."""
     if not isinstance(thing, Handler):
         return f"it must be an uphold.plugins.Handler, and is a {type(thing).__name__}"
-    row: Any = thing  # whatever its fields are declared to be, others have filled them
+    fault = fault_of_row(name, thing)
+    return fault or ("" if callable(thing.wish) else "its wish must be a function of a flag")
+
+
+def fault_of_row(name: str, row: Any) -> str:
+    """Say what is wrong with a handler's row, whoever filled its fields; empty if nothing is."""
     if row.name != name:
         return f"its entry point is called '{name}' and the handler itself {row.name!r}"
     if not isinstance(row.aliases, tuple):
         return f"its aliases must be a tuple, not {row.aliases!r}"
-    for each in (name, *row.aliases):
+    if not isinstance(row.params, Mapping) or not all(map(callable, row.params.values())):
+        return "its params must be names with a function each that looks at the value"
+    for each in (name, *row.aliases, *row.params):
         if not (isinstance(each, str) and _NAME.fullmatch(each)):
             return f"{each!r} is no name: small letters, digits and '_', at most 64"
+    if max(len(row.aliases), len(row.params)) > MOST_NAMES:
+        return f"it may have {MOST_NAMES} aliases, and as many params, and has more"
     if not isinstance(row.urgency, Urgency):
         return f"its urgency must be one of uphold.plugins.Urgency, not {row.urgency!r}"
     if type(row.number) is not int or not 0 <= row.number <= LARGEST_NUMBER:
         return f"its number must be from 0 to {LARGEST_NUMBER}, not {row.number!r}"
-    if not isinstance(row.params, Mapping) or not all(
-        isinstance(key, str) and callable(check) for key, check in row.params.items()
-    ):
-        return "its params must be names with a function each that looks at the value"
-    return "" if callable(row.wish) else "its wish must be a function of a flag"
+    return ""
 
 
 def told(cause: BaseException) -> str:

@@ -65,6 +65,13 @@ def test_numbers_of_users_need_no_name(tmp_path):
     assert advice(tmp_path, text, PATH="/bin") == []
 
 
+def test_what_only_looks_like_a_number_is_none(tmp_path):
+    text = "[inbox]\nshare = '/x'\nowners = ['²']\n[workers.a]\ncommand = 'sh'\nuser = '²'\ngroup = '²'\n"
+    found = [said for _, said in advice(tmp_path, text, PATH="/bin")]
+    assert len([each for each in found if "no user '²'" in each]) == 2
+    assert len([each for each in found if "no group '²'" in each]) == 1
+
+
 def test_waiting_for_a_worker_that_may_not_run(tmp_path):
     text = "[workers.a]\ncommand = 'sh'\nenabled = false\n[workers.b]\ncommand = 'sh'\ndepends_on = ['a']\n"
     [(at, text)] = advice(tmp_path, text, PATH="/bin")

@@ -66,6 +66,7 @@ class Place:
         self.driver = FakeDriver(self.clock)
         self.children = set()
         """The helpers of the share."""
+        self.ending = asyncio.Event()
 
     def play(self, story):
         """Let a supervisor live for as long as a story takes."""
@@ -97,6 +98,7 @@ class Place:
                 redactor=lambda: Redactor((SECRET,)),
                 supervisor_id="id-1",
                 children=self.children,
+                ending=self.ending,
             )
         )
         self.driver = self.driver.successor()

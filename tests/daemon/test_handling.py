@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from daemon.sharesides import Place
+from daemon.sharesides import INBOX, WORKER, Place
 from uphold.core import orders
 from uphold.core.specs import DeploySpec
+from uphold.daemon import handling
 from uphold.daemon.handling import wish_of
 from uphold.errors import UpholdError
 from uphold.inbox.flags import Flag
@@ -18,9 +21,24 @@ def flag(handler, **params):
     return Flag(file="f.flag", task_id=TASK, handler=handler, worker_id="OrionMX", params=params)
 
 
+CHAIN = f"""{WORKER}
+depends_on = ["db"]
+stop.grace = "1s"
+[workers.db]
+command = ["database"]
+stop.grace = "1s"
+"""
+
+
 @pytest.fixture
 def place(tmp_path):
     return Place(tmp_path)
+
+
+@pytest.fixture
+def chain(tmp_path):
+    """A worker that needs another; both are paused."""
+    return Place(tmp_path, CHAIN + INBOX)
 
 
 @pytest.mark.accepts("C-029", "C-030", "C-042", "C-043", "C-044")
@@ -210,3 +228,51 @@ def test_an_order_that_fails_is_a_failed_receipt_and_the_next_flag_is_obeyed(pla
     failed = {each["handler"]: each["error"] for each in place.receipts() if not each["success"]}
     assert "no [deploy]" in failed["update_code"]
     assert failed["verify_db"]
+
+
+def still_under_way(receipt):
+    return not receipt["success"] and "still under way as" in receipt["error"]
+
+
+@pytest.mark.accepts("E-28")
+def test_an_order_that_needs_what_the_next_flag_orders_does_not_keep_it_waiting(chain, monkeypatch):
+    monkeypatch.setattr(handling, "_PATIENCE", 0.1)
+
+    async def story():
+        await chain.order(orders.PauseWorkers(names=("OrionMX", "db")))
+        chain.drop("resume_watcher", "task_1")
+        await chain.look()
+        (first,) = chain.receipts()
+        assert still_under_way(first)
+        assert first["details"]["job_id"] == first["job_id"]
+        assert not chain.marker.exists(), "it is held no longer"
+        chain.drop("resume_watcher", "task_1", name="supervisor_copy.flag")
+        await chain.look()  # nor does a copy of it
+        assert still_under_way(chain.receipts()[-1])
+        chain.drop("resume_watcher", "task_2", worker_id="db")
+        (deed,), _ = await chain.look()
+        assert deed.success
+        await chain.supervisor.settled(30)
+        assert chain.state == "running"
+        await chain.supervisor.sync()
+
+    chain.play(story)
+    (job,) = chain.rows("SELECT * FROM jobs_t WHERE task_id = 'task_1'")
+    assert job["state"] == "succeeded", "it was followed all the same"
+
+
+@pytest.mark.accepts("C-012", "B-71")
+def test_whoever_is_told_to_end_does_not_wait_for_an_order_that_cannot_come_true(chain):
+    async def story():
+        await chain.order(orders.PauseWorkers(names=("OrionMX", "db")))
+        chain.drop("resume_watcher", "task_1")
+        looking = asyncio.create_task(chain.look())
+        while not chain.rows("SELECT * FROM jobs_t WHERE task_id = 'task_1'"):
+            await asyncio.sleep(0.05)
+        chain.ending.set()
+        (deed,), _ = await looking
+        assert not deed.success
+
+    chain.play(story)
+    (receipt,) = chain.receipts()
+    assert still_under_way(receipt)

@@ -51,6 +51,20 @@ def test_a_marker_that_is_made_or_removed_by_hand_is_an_order(place):
     assert [row["action"] for row in rows if "." not in row["action"]] == ["pause", "resume"]
 
 
+@pytest.mark.accepts("C-039", "C-113")
+def test_a_marker_counts_also_where_nobody_can_open_the_inbox(place):
+    async def story():
+        (place.top / "Worker_Inbox").rmdir()
+        (place.top / "Worker_Inbox").touch()
+        place.marker.write_text("")
+        life = await place.outreach._current()
+        _, error = await life.look(watch=True)  # as a supervisor that stays does
+        assert "Not a directory" in error
+        await eventually(lambda: place.held and place.state == "stopped", within=60)
+
+    place.play(story)
+
+
 @pytest.mark.accepts("C-113", "C-149")
 def test_what_a_hand_does_while_no_supervisor_is_there_is_an_order_for_the_next_one(place):
     async def hold():

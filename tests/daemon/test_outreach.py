@@ -89,6 +89,29 @@ def test_a_mistake_in_one_look_is_logged_and_the_next_look_follows(tmp_path):
 
 
 @pytest.mark.accepts("E-31")
+def test_a_flag_that_only_its_owner_can_move_is_told_once_and_fails_no_look(tmp_path):
+    place = Place(tmp_path)
+
+    async def story():
+        life = await place.outreach._current()
+
+        async def kept(what, each):
+            assert what == "claim"
+            return [{"kept": "Operation not permitted"} for _ in each]
+
+        life._reach.ask_each = kept
+        path = place.drop("pause_watcher")
+        for _ in range(3):
+            assert await place.look() == ([], None)
+        assert path.exists()
+
+    place.play(story)
+    (said,) = [message for _, event, message, *_ in place.log.kept if event == "flag.kept"]
+    assert said.endswith(
+        ".flag cannot be taken (Operation not permitted): only its owner can move it."
+    )
+
+
 def test_whoever_an_earlier_supervisor_kept_down_is_released(tmp_path):
     place = Place(tmp_path)
 

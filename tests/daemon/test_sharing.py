@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from functools import partial
+from threading import Event
 
 import pytest
 
@@ -389,3 +390,65 @@ def test_a_plug_in_that_fails_closes_the_job_that_was_announced(plugged):
     assert (job["job_type"], job["state"]) == ("stop", "failed")
     assert "the plug-in of spill failed" in job["last_error"]
     assert SECRET not in str(job)
+
+
+@pytest.mark.accepts("E-26")
+def test_a_flag_that_is_announced_during_the_first_look_costs_no_other_its_plug_in(
+    tmp_path, monkeypatch
+):
+    let = Event()
+
+    def slow(question):
+        assert let.wait(60)
+        return advice(question)
+
+    monkeypatch.setattr("uphold.daemon.sharing.Consultants", partial(Consultants, ask=slow))
+    place = Place(tmp_path, PLUGGED)
+
+    async def story():
+        place.drop("drain", "task_1")
+        told = {"task_id": "task_2", "handler": "drain", "worker_id": "OrionMX"}
+        announced = asyncio.create_task(place.outreach.announce(told))
+        look = asyncio.create_task(place.look())
+        await asyncio.wait((announced, look), timeout=0.5)
+        let.set()
+        await announced
+        deeds, error = await look
+        assert error is None
+        assert [(deed.task_id, deed.success) for deed in deeds] == [("task_1", True)]
+
+    place.play(story)
+
+
+@pytest.mark.accepts("P17")
+def test_a_plug_in_that_hangs_when_it_is_looked_for_again_delays_no_flag(tmp_path, monkeypatch):
+    let, asked = Event(), []
+
+    def hanging(question):
+        asked.append(question["handler"])
+        if asked.count("gone") > 1:
+            assert let.wait(60)
+        return advice(question)
+
+    monkeypatch.setattr("uphold.inbox.consulting.AGAIN", 0.0)
+    monkeypatch.setattr("uphold.daemon.sharing.Consultants", partial(Consultants, ask=hanging))
+    place = Place(tmp_path, PLUGGED)
+
+    async def story():
+        await place.look()
+        place.drop("pause_watcher", "task_1")
+        place.drop("gone", "task_2")
+        deeds, error = await place.look()
+        assert error is None
+        assert [(deed.task_id, deed.success) for deed in deeds] == [
+            ("task_1", True),
+            ("task_2", False),
+        ]
+        assert asked.count("gone") == 2
+        assert not let.is_set()
+
+    try:
+        place.play(story)
+    finally:
+        let.set()
+    assert place.events("plugin.") == ["plugin.unusable"]

@@ -180,6 +180,8 @@ def test_a_worker_of_another_user_is_that_user_in_every_respect(act):
         (("sleep", "1"), {"working_dir": "/no/such"}, "UPH_START_NO_DIRECTORY", ["/no/such"]),
         (("sleep", "1"), {"user": "no-such-user"}, "UPH_START_NO_USER", ["'no-such-user'"]),
         (("sleep", "1"), {"group": "no-such"}, "UPH_START_NO_USER", ["'no-such'"]),
+        (("sleep", "1"), {"user": "²"}, "UPH_START_NO_USER", ["'²'"]),
+        (("sleep", "1"), {"group": "²"}, "UPH_START_NO_USER", ["'²'"]),
     ],
 )
 @pytest.mark.parametrize("slow", [{}, {"limits": Limits(nice=1)}])

@@ -297,6 +297,11 @@ async def test_nobody_is_ended_for_a_file_system_that_is_silent(stage):
     assert stage.status("web").finding.why == "the file cannot be read"
     assert types(stage).count("worker.degraded") == 1
     assert len(stage.prober.asked) >= asked + 99, "other questions go on"
+    stage.prober.beats["web"] = Beat(status="running", at=stage.clock.now().wall - 1000.0)
+    await stage.clock.advance(50.0)
+    assert health(stage) is Health.DEGRADED
+    assert "no heartbeat for" in stage.status("web").finding.why
+    assert stage.status("web").generation == 1, "it could not be seen, and has time to be"
     write()
     await stage.clock.advance(11.0)
     assert health(stage) is Health.HEALTHY

@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -24,6 +26,8 @@ SETTINGS = {
     "pattern": "supervisor_*.flag",
     "owner": "me",
 }  # fmt: skip
+
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -143,6 +147,105 @@ def test_the_same_is_done_to_several_and_what_is_wrong_with_one_is_no_matter_of_
     assert ["ok" in each for each in answers] == [False, True]
     assert sorted(os.listdir(root / "Worker_Outbox")) == ["0.json", "1.json"]
     assert (inbox / "rejected" / "kept1.reason.txt").read_text() == "no list"
+
+
+@pytest.mark.accepts("T12")
+def test_an_inbox_that_cannot_be_opened_is_not_watched_and_that_is_all(helper, root, monkeypatch):
+    assert helper.answer({"id": 1, "do": "watch"})["ok"] == ""
+    inbox = root / "Worker_Inbox"
+    inbox.rmdir()
+    assert helper.answer({"id": 1, "do": "watch"})["ok"] == "there is no inbox"
+    inbox.touch()
+    reason = helper.answer({"id": 1, "do": "watch"})["ok"]
+    assert reason == "it cannot be opened (Not a directory)"
+    assert helper.lookout.descriptors() == ()
+
+    def away(*_):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(folders.Top, "folder", away)
+    assert helper.answer({"id": 1, "do": "watch"})["no"] == "unreachable"
+
+
+@pytest.mark.accepts("S08", "T12")
+def test_a_file_that_becomes_a_socket_or_a_link_is_odd_and_hides_no_other(
+    helper, root, monkeypatch
+):
+    inbox = root / "Worker_Inbox"
+    os.mknod(inbox / "supervisor_a.flag", stat.S_IFSOCK | 0o600)
+    (inbox / "supervisor_b.flag").symlink_to("/etc/passwd")
+    (inbox / "supervisor_c.flag").write_text("{}")
+    # As if they had been plain files until a moment ago.
+    monkeypatch.setattr(shelves, "oddity", lambda _: "")
+    entries = helper.answer({"id": 1, "do": "flags", "most": 5})["ok"]["entries"]
+    found = {each["name"][11]: each["content"] for each in entries}
+    assert found["a"]["odd"] == "not readable (No such device or address)"
+    assert found["b"]["odd"] == "not readable (Too many levels of symbolic links)"
+    assert found["c"]["raw"]
+
+
+def test_a_pipe_in_the_place_of_a_log_does_not_mean_that_the_share_is_away(helper, root):
+    os.mkfifo(root / "05_LOGS/l.log")
+    request = {"do": "append", "name": "l.log", "lines": "YQ==", "max_size": 10, "keep": 2}
+    assert helper.answer({"id": 1, **request})["no"] == "failed"
+
+
+@pytest.fixture
+def commons():
+    """A share for everybody, and a helper of an ordinary user on it."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        root = lay_out(Path(folder) / "share")
+        for path in (root, *root.iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+        helper = answering.Helper(str(root), json.loads(json.dumps(SETTINGS)))
+
+        def ask(**request):
+            os.seteuid(NOBODY)
+            try:
+                return helper.answer({"id": 1, **request})
+            finally:
+                os.seteuid(0)
+
+        yield root / "Worker_Inbox", ask
+
+
+@pytest.mark.accepts("S09")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_what_only_its_owner_can_move_is_no_failure_and_hides_no_other(commons):
+    inbox, ask = commons
+    (inbox / "supervisor_a.flag").mkdir(mode=0o755)
+    (inbox / "supervisor_b.flag").write_text("{}")
+    wanted = [{"name": f"supervisor_{name}.flag", "token": "t"} for name in "ab"]
+    kept, claimed = ask(do="claim", each=wanted)["ok"]
+    assert kept == {"ok": {"kept": "Permission denied"}}
+    assert claimed["ok"]["claimed"] == "me.t.supervisor_b.flag"
+    assert ask(do="survey")["ok"]["kept_by"] is None
+
+    os.chown(inbox, 0, 0)
+    inbox.chmod(0o1777)
+    (inbox / "supervisor_b.flag").write_text("{}")
+    _, kept = ask(do="claim", each=wanted)["ok"]
+    assert kept == {"ok": {"kept": "Operation not permitted"}}
+    assert ask(do="survey")["ok"]["kept_by"] == "user 'root'"
+
+    inbox.chmod(0o755)
+    assert [each["no"] for each in ask(do="claim", each=wanted)["ok"]] == ["failed", "failed"]
+
+
+@pytest.mark.accepts("T12")
+def test_of_several_as_many_are_done_as_there_is_time_for_and_one_at_least(
+    helper, root, monkeypatch
+):
+    wanted = []
+    for number in range(5):
+        (root / f"Worker_Inbox/supervisor_{number}.flag").write_text("[]")
+        wanted.append({"name": f"supervisor_{number}.flag", "token": "t"})
+    monkeypatch.setattr(answering, "LONGEST_LOOK", -1.0)
+    for left in range(5, 0, -1):
+        (claim,) = helper.answer({"id": 1, "do": "claim", "each": wanted[-left:]})["ok"]
+        assert claim["ok"]["claimed"] == f"me.t.supervisor_{5 - left}.flag"
+        assert len(list((root / "Worker_Inbox").glob("*.flag"))) == left - 1
 
 
 def test_requests_are_answered_in_their_order_until_nobody_asks(root):

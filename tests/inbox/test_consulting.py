@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+from threading import Barrier, Event
 
 import pytest
 
@@ -18,6 +19,7 @@ from uphold.inbox.consulting import AGAIN, Consultants, admit, ask, describe, su
 from uphold.inbox.flags import Flag
 from uphold.plugins import Handler, Urgency
 from uphold.testing.clocks import FakeClock
+from uphold.testing.waiting import eventually
 
 ALLOWED = frozenset({"OrionMX", "Copier"})
 
@@ -65,6 +67,7 @@ def test_a_plug_in_may_refuse_a_flag_in_its_own_words(plugged, params, code, tex
         ("raises", "it raised LookupError: nobody told me of OrionMX"),
         ("leaves", "it raised SystemExit: 3"),
         ("dies", "its process ended with 7"),
+        ("fills", "it needs more than 1024 MiB of memory"),
         ("greedy", "it wished for 'somebody', whom no flag can be for here"),
         ("nobody", "its wish names no worker"),
         ("wild", "cannot be read"),
@@ -134,6 +137,7 @@ def test_one_that_hangs_is_ended_and_not_asked_again_for_a_while(plugged, monkey
         await clock.advance(AGAIN + 1)
         monkeypatch.setattr(consulting, "LIMIT", 60.0)
         await consultants.look()
+        await eventually(lambda: len(consultants.survey.rows) == 2, within=60)
         assert [row.name for row in consultants.survey.rows] == ["hangs", "talks"]
 
     asyncio.run(story())
@@ -173,14 +177,137 @@ def test_one_that_was_missing_is_found_once_it_is_installed_and_told_of_once():
         assert await consultants.look() == {}
         await clock.advance(AGAIN + 1)
         assert await consultants.look() == {}
+        await eventually(lambda: len(answers) == 1)
         await clock.advance(AGAIN + 1)
         assert await consultants.look() == {}
+        await eventually(lambda: consultants.survey.rows)
         assert [row.name for row in consultants.survey.rows] == ["late_comer"]
         await clock.advance(AGAIN + 1)
         assert await consultants.look() == {}
 
     asyncio.run(story())
     assert answers == []
+
+
+def test_a_reason_that_differs_by_an_address_is_told_once():
+    clock = FakeClock()
+    object_at = "it must be a Handler, and is a <Thing object at 0x7f{} of process {}>."
+    reasons = ["3", "not there.", object_at.format("3b02", 5), object_at.format("a9f0c", 17)]
+    told = []
+
+    async def story():
+        left = iter(reasons)
+        consultants = Consultants(("thing",), clock, lambda _: {"unusable": next(left)})
+        for why in reasons:
+            told.append(await consultants.look())
+            await eventually(lambda why=why: consultants.survey.unusable["thing"] == why)
+            told.append(await consultants.look())
+            await clock.advance(AGAIN + 1)
+
+    asyncio.run(story())
+    assert [each["thing"] for each in told if each] == reasons[:3]
+
+
+class Slow:
+    """Plug-ins that answer when they are let."""
+
+    def __init__(self):
+        self.asked = []
+        self.let = Event()
+
+    def __call__(self, question):
+        self.asked.append(question["handler"])
+        assert self.let.wait(60)
+        return ROW
+
+
+def test_whoever_looks_while_another_does_waits_for_the_same_answers():
+    clock, slow = FakeClock(), Slow()
+
+    async def story():
+        consultants = Consultants(("late_comer",), clock, slow)
+        first, second = (asyncio.create_task(consultants.look()) for _ in range(2))
+        await clock.settle()
+        assert not second.done()
+        slow.let.set()
+        await second
+        assert [row.name for row in consultants.survey.rows] == ["late_comer"]
+        await first
+
+    asyncio.run(story())
+    assert slow.asked == ["late_comer"]
+
+
+def test_one_who_gives_up_looking_leaves_the_answers_to_the_next():
+    clock, slow = FakeClock(), Slow()
+
+    async def story():
+        consultants = Consultants(("late_comer",), clock, slow)
+        first = asyncio.create_task(consultants.look())
+        await clock.settle()
+        first.cancel()
+        await clock.settle()
+        slow.let.set()
+        assert await consultants.look() == {}
+        assert [row.name for row in consultants.survey.rows] == ["late_comer"]
+
+    asyncio.run(story())
+    assert slow.asked == ["late_comer"]
+
+
+def test_all_are_asked_side_by_side():
+    together = Barrier(3)
+
+    def asked(_):
+        together.wait(30)
+        return {"unusable": "all of them came."}
+
+    async def story():
+        return await Consultants(("a", "b", "c"), FakeClock(), asked).look()
+
+    assert set(asyncio.run(story())) == {"a", "b", "c"}
+
+
+@pytest.mark.accepts("P17")
+def test_only_the_first_answers_are_waited_for():
+    clock, slow = FakeClock(), Slow()
+
+    def asked(question):
+        return slow(question) if question["handler"] in known else {"unusable": "not there."}
+
+    async def story():
+        consultants = Consultants(("late_comer", "gone"), clock, asked)
+        assert set(await consultants.look()) == {"late_comer", "gone"}
+        known.append("late_comer")
+        await clock.advance(AGAIN + 1)
+        for _ in range(2):
+            look = asyncio.create_task(consultants.look())
+            await clock.settle()
+            assert look.done()
+            assert set(consultants.survey.unusable) == {"late_comer", "gone"}, "as they were"
+        slow.let.set()
+        await eventually(lambda: consultants.survey.rows)
+        assert set(consultants.survey.unusable) == {"gone"}
+
+    known = []
+    asyncio.run(story())
+    assert slow.asked == ["late_comer"]
+
+
+def test_nobody_is_waited_for_at_the_end():
+    clock, slow = FakeClock(), Slow()
+
+    async def story():
+        consultants = Consultants(("late_comer",), clock, slow)
+        consultants.close()
+        look = asyncio.create_task(consultants.look())
+        await clock.settle()
+        consultants.close()
+        assert await look == {}
+        assert consultants.survey.rows == ()
+
+    asyncio.run(story())
+    slow.let.set()
 
 
 def test_who_is_not_named_is_not_asked():
@@ -199,7 +326,22 @@ def test_who_is_not_named_is_not_asked():
         {"name": "x"},
         {**ROW, "urgency": 9},
         {**ROW, "number": "many"},
+        {**ROW, "number": True},
+        {**ROW, "number": 44.0},
+        {**ROW, "number": 1000},
+        {**ROW, "urgency": True},
+        {**ROW, "name": "pause_watcher"},
+        {**ROW, "name": ["late_comer"]},
         {**ROW, "aliases": 5},
+        {**ROW, "aliases": "stop"},
+        {**ROW, "aliases": [5]},
+        {**ROW, "aliases": ["Stop it\n"]},
+        {**ROW, "aliases": [f"a{number}" for number in range(33)]},
+        {**ROW, "params": "size"},
+        {**ROW, "params": [["size"]]},
+        {**ROW, "params": ["\x1b[31m"]},
+        {**ROW, "params": [f"a{number}" for number in range(33)]},
+        {**ROW, "wish": "StopWorkers"},
         {**ROW, "params": None},
         {"failed": None},
         {"unusable": ["\x1b[31m"]},

@@ -185,6 +185,21 @@ def test_a_flag_for_a_worker_of_somebody_else_is_not_ours_whatever_else_is_wrong
         assert read(content, name=name) == NotOurs(file=name, worker_id="theirs")
 
 
+@pytest.mark.accepts("C-035", "B-58", "S09")
+@pytest.mark.parametrize("unusable", [(), ("drain",)], ids=["unknown", "unusable"])
+def test_a_flag_for_a_plug_in_of_somebody_else_is_not_ours_either(unusable):
+    rules = Rules(workers=frozenset({"web"}), fallback=("web",), unusable=unusable)
+    theirs, ours = "supervisor_drain_b1.flag", "supervisor_drain_web.flag"
+    found = read(flag(handler="drain"), name=theirs, rules=rules)
+    assert found == NotOurs(file=theirs, worker_id="b1")
+    if unusable:
+        assert read(b"{", name=theirs, rules=rules) == found, "its content is not needed"
+    wanted = "UPH_PLUGIN_UNUSABLE" if unusable else "UPH_FLAG_HANDLER_UNKNOWN"
+    assert code(flag(handler="drain"), name=ours, rules=rules) == wanted
+    assert code(flag(handler="drain", worker_id="web"), name=theirs, rules=rules) == wanted
+    assert code(flag(handler="drain"), name="supervisor_drain.flag", rules=rules) == wanted
+
+
 @pytest.mark.accepts("S06", "C-035")
 @pytest.mark.parametrize(
     "worker",

@@ -56,6 +56,28 @@ def test_a_look_that_takes_too_long_ends_by_itself(folder, monkeypatch):
     scan.close()
 
 
+@pytest.mark.accepts("S11", "T12")
+def test_a_slow_share_is_read_a_part_at_a_time_and_its_place_is_kept(folder, monkeypatch):
+    path, descriptor = folder
+    fill(path, 10)
+    scan = Scan("supervisor_*.flag")
+    seconds = iter(range(10_000))
+    monkeypatch.setattr(listings, "clock", lambda: float(next(seconds)))
+    read = []
+    monkeypatch.setattr(listings, "LONGEST_LOOK", 20.0)  # its names, and some of its files
+    for _ in range(5):
+        found = scan.flags(descriptor, 200)
+        assert found["entries"]
+        read += [each["modified"] for each in found["entries"]]
+        monkeypatch.setattr(listings, "LONGEST_LOOK", 2.0)
+        if not found["more"]:
+            break
+        assert len(found["entries"]) < 10
+    assert read == [1000 + number for number in range(10)]
+    assert not scan.flags(descriptor, 0)["entries"]
+    scan.close()
+
+
 def test_many_other_files_cost_no_look_at_them(folder, monkeypatch):
     path, descriptor = folder
     monkeypatch.setattr(listings, "MOST_LOOKED_AT", 5)

@@ -9,11 +9,11 @@ import os
 import pytest
 
 from uphold.core.specs import InboxSpec
-from uphold.errors import HostFailure
+from uphold.errors import HostFailure, StoreUnavailable
 from uphold.host.clock import MachineClock
 from uphold.inbox.flags import Rules
 from uphold.inbox.obeying import Answer, Dealings, Obedience
-from uphold.inbox.reaching import Reach
+from uphold.inbox.reaching import UNREACHABLE, Reach
 from uphold.inbox.shares import Inbox, Share
 from uphold.ports.logs import NoLog
 
@@ -31,7 +31,11 @@ class Site:
             (folder / name).mkdir(exist_ok=True)
         self.carried = []
         self.told = []
+        self.heard = []
+        self.deaf = 0
+        """How many of the next refusals cannot be heard of."""
         self.first = {}
+        self.rules = Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",))
         self.answer = Answer(success=True, details={"state": "stopped"}, job_id="job_1")
         spec = InboxSpec(share=str(folder))
         self.reach = Reach(spec, owner=owner, clock=MachineClock())
@@ -42,10 +46,11 @@ class Site:
             owner=owner,
             supervisor_id="id-1",
             dealings=Dealings(
-                rules=lambda: Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",)),
+                rules=lambda: self.rules,
                 carry=self.carry,
                 known=self.known,
                 tell=self.tell,
+                refused=self.refused,
             ),
             clock=MachineClock(),
             log=NoLog(),
@@ -63,6 +68,12 @@ class Site:
 
     async def tell(self, kind, told):
         self.told += [(kind, about) for about, _ in told]
+
+    async def refused(self, rejected):
+        if self.deaf:
+            self.deaf -= 1
+            raise StoreUnavailable("the journal is away", code="UPH_STORE_UNREACHABLE")
+        self.heard.append(rejected.task_id)
 
     def drop(self, name="supervisor_pause_OrionMX.flag", **content):
         given = {"task_id": f"task_{len(list(self.inbox.iterdir()))}", "handler": "pause_watcher"}
@@ -195,6 +206,40 @@ def test_what_a_dead_supervisor_had_claimed_is_finished_and_not_repeated(site, t
     assert list((site.inbox / "processing").iterdir()) == []
 
 
+@pytest.mark.accepts("C-036", "E-31", "P22")
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",), require_signature=True),
+        Rules(workers=frozenset({"OrionMX"}), fallback=("OrionMX",), handlers=()),
+        Rules(workers=frozenset({"Other"}), fallback=("Other",)),
+    ],
+    ids=["signatures", "handlers", "workers"],
+)
+def test_what_was_carried_out_is_not_refused_by_rules_that_came_later(site, rules):
+    site.drop(task_id="task_7", worker_id="OrionMX")
+    site.drop("supervisor_x_OrionMX.flag", task_id="task_8", handler="diagnostics", label="a\nb")
+
+    async def lose_the_outbox():
+        site.outbox.rmdir()
+        with pytest.raises(HostFailure):
+            await site.clerk.look()
+        site.outbox.mkdir()
+        site.rules = rules
+        return await site.clerk.look()
+
+    deeds = play(site, lose_the_outbox)
+    assert {deed.task_id: deed.success for deed in deeds} == {"task_7": True, "task_8": False}
+    assert {each["task_id"]: each["success"] for each in site.receipts()} == {
+        "task_7": True,
+        "task_8": False,
+    }
+    assert len(site.carried) == 1
+    assert [about for kind, about in site.told if kind == "flag.rejected"] == ["task_8"]
+    assert len(list((site.inbox / "rejected").iterdir())) == 2
+    assert list((site.inbox / "processing").iterdir()) == []
+
+
 @pytest.mark.accepts("C-036")
 def test_another_supervisors_claims_are_its_own(site, tmp_path):
     site.answer = RuntimeError("killed")
@@ -279,3 +324,60 @@ def test_refused_flags_of_the_same_name_have_a_receipt_each(site):
 
     play(site, drop_and_look)
     assert len(site.receipts()) == 5
+
+
+@pytest.mark.accepts("E-28", "E-30")
+def test_a_refusal_that_somebody_could_not_hear_of_is_on_record_once_and_heard_later(site):
+    tasks = ["task_1", "task_2", "task_3"]
+    for task in tasks:
+        site.drop(f"supervisor_{task}.flag", task_id=task, handler="nonsense")
+
+    async def look_twice():
+        site.deaf = 1
+        with pytest.raises(StoreUnavailable):
+            await site.clerk.look()
+        return await site.clerk.look()
+
+    deeds = play(site, look_twice)
+    assert sorted(deed.task_id for deed in deeds) == tasks
+    assert sorted(about for _, about in site.told) == tasks
+    assert sorted(site.heard) == tasks
+    assert len(site.receipts()) == 3
+
+
+def given_up(site, monkeypatch, *, done):
+    """Have the next dismissal take too long; `done`: all of it is done nevertheless."""
+    asked, real = [], site.reach.ask_each
+
+    async def ask_each(what, each):
+        asked.append((what, list(each)))
+        late = what == "dismiss" and [kind for kind, _ in asked].count("dismiss") == 1
+        answers = await real(what, each) if done or not late else []
+        if late:
+            raise HostFailure("it took too long", code=UNREACHABLE)
+        return answers
+
+    monkeypatch.setattr(site.reach, "ask_each", ask_each)
+    return lambda: [each["kept"] for what, few in asked if what == "dismiss" for each in few]
+
+
+async def look_until_done(site):
+    with pytest.raises(HostFailure):
+        await site.clerk.look()
+    deeds = await site.clerk.look()
+    return [*deeds, *await site.clerk.look()]
+
+
+@pytest.mark.accepts("E-28", "E-30", "S07")
+@pytest.mark.parametrize("done", [True, False])
+def test_refusals_that_took_too_long_are_counted_once_and_moved_away_once(site, monkeypatch, done):
+    for task in ("task_1", "task_2"):
+        site.drop(f"supervisor_{task}.flag", task_id=task, handler="nonsense")
+    kept = given_up(site, monkeypatch, done=done)
+    deeds = play(site, lambda: look_until_done(site))
+    assert sorted(deed.task_id for deed in deeds) == ["task_1", "task_2"]
+    assert sorted(about for _, about in site.told) == ["task_1", "task_2"]
+    assert len(site.receipts()) == 2
+    assert len(set(kept())) == 2, "whatever is asked again is asked for with the same name"
+    moved = {path.name for path in (site.inbox / "rejected").glob("*.flag")}
+    assert moved == set(kept())

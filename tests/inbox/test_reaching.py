@@ -292,6 +292,29 @@ def test_requests_wait_in_a_number_that_is_limited(tmp_path):
     with_share(root, work)
 
 
+@pytest.mark.accepts("T12")
+def test_a_slow_share_is_asked_again_for_what_it_had_no_time_for(tmp_path):
+    """Should it go away meanwhile, nobody forgets what it had done."""
+    asked = []
+
+    async def slow(what, *, each):
+        asked.append(list(each))
+        if len(asked) == 4:
+            raise HostFailure("it is away.", code="UPH_SHARE_UNREACHABLE")
+        return [{"ok": number} for number in each[:2]]
+
+    async def work(tools):
+        tools.reach.ask = slow
+        assert await tools.reach.ask_each("claim", [1, 2, 3]) == [1, 2, 3]
+        assert asked == [[1, 2, 3], [3]]
+        *done, lost, also = await tools.reach.ask_each("claim", [1, 2, 3, 4])
+        assert done == [1, 2]
+        assert lost is also
+        assert lost.code == "UPH_SHARE_UNREACHABLE"
+
+    with_share(lay_out(tmp_path / "share"), work)
+
+
 def test_nothing_is_asked_after_the_end(tmp_path):
     root = lay_out(tmp_path / "share")
 

@@ -11,20 +11,37 @@ from inbox.sharing import lay_out, with_share
 from inbox.test_receiving import RULES, at, order
 from uphold.core.specs import InboxSpec
 from uphold.inbox.receiving import Receiver
-from uphold.inbox.trusting import numbers_of, user_of
+from uphold.inbox.trusting import trusted_of, user_of
 
 TRUSTED, STRANGER = 45_001, 45_002
 
 
 def test_without_names_anybody_is_trusted():
-    assert numbers_of(()) is None
+    assert trusted_of(()) is None
 
 
 def test_root_and_ourselves_are_always_trusted_and_an_unknown_name_stands_for_nobody():
-    ourselves = {0, os.geteuid()}
-    assert numbers_of(["no-such-user-here"]) == ourselves
     somebody = pwd.getpwall()[-1]
-    assert numbers_of([somebody.pw_name, "45001"]) == {*ourselves, somebody.pw_uid, TRUSTED}
+    for users, numbers in (
+        (["no-such-user-here", "²", "٣"], set()),
+        ([somebody.pw_name, str(TRUSTED)], {somebody.pw_uid, TRUSTED}),
+    ):
+        trusted = trusted_of(users)
+        tried = {0, os.geteuid(), 2, 3, somebody.pw_uid, TRUSTED, STRANGER}
+        assert {each for each in tried if each in trusted} == {0, os.geteuid(), *numbers}
+
+
+@pytest.mark.accepts("S07")
+def test_a_name_nobody_knew_is_looked_up_again_before_a_stranger_is_refused(monkeypatch):
+    known = {}
+    monkeypatch.setattr(pwd, "getpwnam", lambda name: pwd.struct_passwd(known[name]))
+    trusted = trusted_of(["late", "never"])
+    assert TRUSTED not in trusted
+    known["late"] = ("late", "x", TRUSTED, TRUSTED, "", "/", "/bin/sh")
+    assert TRUSTED in trusted
+    known.clear()
+    assert TRUSTED in trusted, "and that is remembered"
+    assert STRANGER not in trusted
 
 
 def test_a_user_is_named_as_people_know_it():

@@ -18,6 +18,7 @@ def seen(**changes):
     found = {
         "paths": dict.fromkeys(SPEC.paths),
         "inbox": None,
+        "kept_by": None,
         "outbox": None,
         "logs": None,
         "space": {"total": 100, "used": 50, "free": 50, "percent_free": 50.0},
@@ -86,3 +87,11 @@ def test_a_folder_that_may_not_be_written_to_is_grave():
     assert not judged.valid
     assert "05_LOGS" in judged.issues[0].text
     assert "(Permission denied)" in judged.issues[0].text
+
+
+def test_a_sticky_inbox_of_somebody_else_is_worth_a_warning():
+    judged = judge(seen(kept_by="user 'ann'"), SPEC)
+    assert judged.valid
+    (issue,) = judged.issues
+    assert "sticky and belongs to user 'ann'" in issue.text
+    assert "/mnt/orion/Worker_Inbox" in issue.remedy

@@ -304,6 +304,30 @@ def test_only_the_flags_of_the_worker_that_a_pass_is_about_are_obeyed(site):
     assert site.worker("db")["state"] == "running", "it is looked after all the same"
 
 
+@pytest.mark.accepts("C-012", "C-013", "B-71")
+def test_a_flag_that_cannot_come_true_does_not_make_a_pass_deaf(site):
+    top = share_of(site, "web", "db")
+    site.write(site.config.read_text().replace("[workers.web]", "[workers.web]\ndepends_on=['db']"))
+    drop(top, "pause_watcher", "web", "t1")
+    drop(top, "pause_watcher", "db", "t2")
+    site.ok("once")
+    drop(top, "resume_watcher", "web", "t3")
+    cut = begin(site)
+    try:
+        log = site.home / "logs" / "supervisor.log"
+        eventually(lambda: "resume_watcher: begun" in log.read_text(), what="the flag")
+        cut.send_signal(signal.SIGTERM)
+        site.outputs += cut.communicate(timeout=60)
+    finally:
+        cut.kill()
+        cut.wait()
+    assert cut.returncode == 1
+    assert "still under way as" in receipt(top, "t3")["error"]
+    drop(top, "resume_watcher", "db", "t4")
+    site.ok("once")
+    assert [site.worker(name)["state"] for name in ("web", "db")] == ["running", "running"]
+
+
 @pytest.mark.accepts("C-001")
 def test_a_pass_ends_with_everything_copied_and_a_heartbeat_in_the_database(site):
     site.workers(web="exec sleep 600")

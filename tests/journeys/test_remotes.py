@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from proofs.stuck import FrozenMount
+
 pytestmark = pytest.mark.slow
 
 
@@ -53,3 +55,34 @@ def test_a_remote_worker_is_known_by_its_heartbeats(site):
     site.until("probe", state="running", health="unknown")
     site.kill_supervisor()
     site.ok("stop")
+
+
+@pytest.mark.accepts("P17", "T12")
+def test_heartbeats_on_a_share_that_hangs_hold_nobody_up(site):
+    def terms(name):
+        return {"remote": True, "heartbeat": {"file": f"share/{name}.json", "stale_after": "1s"}}
+
+    many = {name: terms(name) for name in (f"probe{number}" for number in range(20))}
+    inbox = '[inbox]\nshare = "share"\n'
+
+    def declare(**more):
+        site.workers(**many, **more)
+        site.write(site.config.read_text() + inbox)
+
+    silent = FrozenMount(site.folder / "share")
+    try:
+        silent.__enter__()
+    except PermissionError:
+        pytest.skip("nothing may be mounted here")
+    try:
+        declare()
+        site.ok("start")
+        for name in ("probe0", "probe19"):
+            why = site.until(name, health="degraded")["why"]
+            assert f"share/{name}.json cannot be read: its file system does not answer" in why
+        declare(web="sleep 1000")
+        site.ok("reload")
+        site.until("web", state="running")
+        site.ok("stop")  # a thread that hangs in the kernel would not let it end
+    finally:
+        silent.__exit__()

@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,12 +146,39 @@ def test_a_fifo_nobody_holds_is_forgotten_at_once(home: PumpHome) -> None:
     assert str(home.run / "live.out") in opened()
 
 
-def test_a_flood_gets_a_wider_pipe_and_nobody_else_does(home: PumpHome) -> None:
+FLOOD = "import os, time\nwhile not os.path.exists('{0}'): os.write(1, b'x' * 65535 + b'\\n')"
+
+
+def test_a_flood_gets_a_wider_pipe_while_it_lasts(home: PumpHome) -> None:
     home.configure(max_size=1_048_576, keep=1)
     flooded, quiet = home.fifo("flood.out"), home.fifo("quiet.out")
     home.started()
     home.worker(quiet, "print('said')")
-    home.worker(flooded, "import os\nwhile True: os.write(1, b'x' * 65535 + b'\\n')")
-    eventually(lambda: fcntl.fcntl(flooded, fcntl.F_GETPIPE_SZ) == 262_144)
+    enough = home.path / "enough"
+    flood = home.worker(flooded, FLOOD.format(enough))
+    eventually(lambda: room(flooded) == 262_144)
     eventually(lambda: home.text("quiet.log") == b"said\n")
-    assert fcntl.fcntl(quiet, fcntl.F_GETPIPE_SZ) == 65_536
+    assert room(quiet) == 65_536
+    enough.touch()
+    assert flood.wait(30) == 0
+    os.write(flooded, b"a word\n")
+    eventually(lambda: room(flooded) == 65_536)
+    assert home.text("flood.log").endswith(b"a word\n")
+
+
+def test_few_floods_are_wide_at_a_time(home: PumpHome) -> None:
+    home.configure(max_size=1_048_576, keep=1)
+    floods = [home.fifo(f"flood{number}.out") for number in range(6)]
+    home.started()
+    for fifo in floods:
+        home.worker(fifo, FLOOD.format(home.path / "never"))
+    seen = 0
+    for _ in range(2_000):
+        wide = sum(room(fifo) > 65_536 for fifo in floods)
+        seen = max(seen, wide)
+        time.sleep(0.001)
+    assert 1 <= seen <= 4
+
+
+def room(fifo: int) -> int:
+    return fcntl.fcntl(fifo, fcntl.F_GETPIPE_SZ)

@@ -147,7 +147,7 @@ def _is_user(name: str) -> bool:
     try:
         pwd.getpwnam(name)
     except KeyError:
-        return name.isdigit()
+        return name.isascii() and name.isdigit()
     return True
 
 
@@ -157,7 +157,7 @@ def _is_group(name: str) -> bool:
     try:
         grp.getgrnam(name)
     except KeyError:
-        return name.isdigit()
+        return name.isascii() and name.isdigit()
     return True
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from uphold.core.absorbing import duration_text
 from uphold.core.notices import GOOD_STATUSES, Beat
-from uphold.core.specs import Heartbeat, Instant, Probe
+from uphold.core.specs import EARLIEST, Heartbeat, Instant, Probe
 from uphold.core.statuses import Finding, Health
 
 FIRST_BEAT: Final = 60.0
@@ -89,6 +89,8 @@ class Pulse:
     status: str = ""
     error: str | None = None
     summary: str = ""
+    unseen: Instant = EARLIEST
+    """When it was last impossible to see whether there is another one."""
 
     def after(self, beat: Beat, at: Instant, wall: float) -> Pulse:
         """Take in one more beat."""
@@ -105,6 +107,7 @@ class Pulse:
             status=beat.status,
             error=beat.error,
             summary=beat.summary,
+            unseen=self.unseen,
         )
 
     def touched(self, at: Instant, wall: float) -> Pulse:
@@ -124,7 +127,9 @@ def judge_pulse(pulse: Pulse, rule: Heartbeat, now: Instant, *, unread: str = ""
     if missed and unread:
         return Finding(health=Health.DEGRADED, why=unread.removesuffix("."))
     if missed:
-        return _silent(pulse, rule, missed, silent)
+        # Whoever could not be seen for a while is given the time to be seen again.
+        seen = int(max(0.0, now - max(since, pulse.unseen)) / allowed)
+        return _silent(pulse, rule, (missed, seen), silent)
     if pulse.last is None or unread:
         return None
     return _spoken(pulse, rule, now)
@@ -143,11 +148,13 @@ def next_look(pulse: Pulse, rule: Heartbeat, now: Instant) -> Instant:
     return Instant(max(at, now + 0.01))
 
 
-def _silent(pulse: Pulse, rule: Heartbeat, missed: int, silent: float) -> Finding:
+def _silent(pulse: Pulse, rule: Heartbeat, missing: tuple[int, int], silent: float) -> Finding:
+    """Judge silence: by beats that are missing in all, and by those that could be seen to be."""
+    missed, seen = missing
     what = "no heartbeat yet" if pulse.last is None else "no heartbeat"
     text = f"{what} for {duration_text(silent - silent % 1 if silent > 10 else silent)}"
     ends = not rule.file or rule.on_stale == "restart"
-    too_many = missed >= _MISSED_BEATS or pulse.last is None
+    too_many = seen >= (1 if pulse.last is None else _MISSED_BEATS)
     if ends and too_many:
         return Finding(health=Health.UNHEALTHY, why=text, code=UNRESPONSIVE)
     if missed == 1 and ends:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import orders
+from uphold.core.dependencies import longest_grace
 from uphold.core.names import is_label
 from uphold.core.orders import Refusal
 from uphold.errors import EXIT_USAGE, UpholdError
@@ -16,16 +17,19 @@ from uphold.inbox.obeying import Answer
 from uphold.wire.wishes import WISHES, names_in, read_wish
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from uphold.core.orders import Wish
+    from uphold.core.outcomes import Result
     from uphold.core.specs import DeploySpec
     from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.inbox.flags import Rejected
 
 _CODE = (orders.UpdateCode, orders.RollBackCode)
+_PATIENCE: Final = 30.0
+"""Seconds to wait for an order beyond the longest grace, as for one that comes by the socket."""
 
 
 def wish_of(flag: Flag, deploy: DeploySpec | None) -> Wish | None:
@@ -48,13 +52,14 @@ def aimed(wish: Wish, deploy: DeploySpec | None) -> Wish:
 class Handling:
     """Carries flags out through the one door that every order takes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - its collaborators
         self,
         supervisor: Supervisor,
         deploy: Callable[[], DeploySpec | None],
         journal: Path,
         mirrored: Callable[[], Any],
         consult: Callable[[Flag], Awaitable[Wish | None]],
+        ending: asyncio.Event,
     ) -> None:
         self._supervisor = supervisor
         self._deploy = deploy
@@ -63,6 +68,8 @@ class Handling:
         """Brings the pause markers on the share in step with what is held."""
         self._consult = consult
         """Asks the plug-in that a flag is for; None if there is no such plug-in."""
+        self._ending = ending
+        """Set once nobody has time any more to wait for what an order comes to."""
         self._announced: dict[str, str] = {}
         """Jobs that wait for the flag of a task, as whoever wrote it has put on record."""
         self._queued: set[str] | None = None
@@ -103,12 +110,31 @@ class Handling:
             if announced is not None:
                 await desk.forgo(order, names_in(wish), job.message)
             return Answer(success=False, error=job.message, details={"code": job.code})
-        results = await job.done
+        results = await self._results(job)
         if isinstance(wish, orders.PauseWorkers | orders.ResumeWorkers):
             await self._mirrored()
+        if results is None:
+            return _answer_of(job, job_id=job.row.id)
         if isinstance(wish, orders.Errand):
             return _answer_of(job)
         return _answer_of(job, state=results[0].state if results else None)
+
+    async def _results(self, job: Job) -> Sequence[Result] | None:
+        """Wait for what an order comes to; None if it goes on and nobody waits any longer.
+
+        It may need what only the next flag orders. An errand has limits of its own, and whoever
+        is told to end finishes it first.
+        """
+        if isinstance(job.accepted.wish, orders.Errand):
+            return await job.done
+        limit = longest_grace(self._supervisor.snapshot().declaration) + _PATIENCE
+        ending = asyncio.ensure_future(self._ending.wait())
+        both: set[asyncio.Future[Any]] = {job.done, ending}
+        try:
+            await asyncio.wait(both, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ending.cancel()
+        return job.done.result() if job.done.done() else None
 
     async def _wish(self, flag: Flag) -> Wish | None:
         """Say what a flag wishes: by uphold's own table, or by a plug-in that is named."""
@@ -126,7 +152,7 @@ class Handling:
         if found is not None and found["state"] == "running":
             job = self._supervisor.desk.job(str(found["job_id"]))
             if job is not None:  # as an update that another supervisor began and this one ends
-                await job.done
+                await self._results(job)
                 came_to = job.details
             await self._supervisor.sync()  # what it came to may be on its way to the disk
             found = await asyncio.to_thread(self._found, task_id)
@@ -138,7 +164,7 @@ class Handling:
             return None
         return Answer(
             success=found["state"] == "succeeded",
-            error=_error_of(found),
+            error=_error_of(found["state"], found["job_id"], found["last_error"]),
             details={**came_to, "duplicate_of": found["job_id"], "state": found["state"]},
             job_id=str(found["job_id"]),
         )
@@ -231,13 +257,11 @@ def _called(verb: str, worker: str) -> Wish:
 def _answer_of(job: Job, **more: object) -> Answer:
     return Answer(
         success=job.row.state == "succeeded",
-        error=job.row.error,
+        error=_error_of(job.row.state, job.row.id, job.row.error),
         details={**job.details, **more},
         job_id=job.row.id,
     )
 
 
-def _error_of(job: Mapping[str, Any]) -> str | None:
-    if job["state"] == "running":
-        return f"it is still under way as {job['job_id']}."
-    return None if job["last_error"] is None else str(job["last_error"])
+def _error_of(state: str, job_id: str, error: str | None) -> str | None:
+    return f"it is still under way as {job_id}." if state == "running" else error

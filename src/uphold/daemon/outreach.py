@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from uphold.core import orders
@@ -57,6 +57,8 @@ class Around:
     """Processes whose end nobody else may take."""
     only: tuple[str, ...] = ()
     """The workers whose flags are obeyed; none: those of all."""
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
+    """Once it is set no flag is begun any more, and none but errands is waited for."""
 
 
 class Outreach:
@@ -117,15 +119,10 @@ class Outreach:
                 await self._pause(life.spec.poll_every, self._now - began)
             self._stirred.clear()
 
-    async def look(
-        self, ending: Callable[[], bool] = lambda: False
-    ) -> tuple[list[Deed], str | None]:
-        """Look at the share once; give what was done, and what is wrong with it.
-
-        Once `ending` is true no flag is begun any more.
-        """
+    async def look(self) -> tuple[list[Deed], str | None]:
+        """Look at the share once; give what was done, and what is wrong with it."""
         life = await self._current()
-        return ([], None) if life is None else await life.look(ending)
+        return ([], None) if life is None else await life.look()
 
     async def beat(self, *, success: bool, error: str | None, actions: list[Any]) -> None:
         """Leave a heartbeat on the share, if there is one."""
@@ -223,6 +220,7 @@ class Outreach:
                 children=around.children,
                 only=around.only,
                 stir=self._stirred.set,
+                ending=around.ending,
             )
             self._life.attend(self._engine)
         return self._life

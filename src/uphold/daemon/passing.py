@@ -187,7 +187,7 @@ class _Pass:
         left_over = await outreach.take_up()
         if left_over is not None:
             await left_over.done
-        deeds, error = await outreach.look(self._ending.is_set)
+        deeds, error = await outreach.look()
         self._flags = [deed.shown() for deed in deeds]
         failed = [f"{deed.handler or 'a flag'}: {deed.error}" for deed in deeds if not deed.success]
         return [*failed, *([] if error is None else [error])]
@@ -229,6 +229,7 @@ class _Pass:
                 redactors,
                 (book, driver, clock),
                 only=() if len(self._names) > 1 else self._names,
+                ending=self._ending,
             )
             supervisor = self._supervisor(
                 journal, driver, outreach, lost=bool(rescued) or journal.fresh

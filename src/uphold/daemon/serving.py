@@ -271,6 +271,7 @@ def reach_out(  # noqa: PLR0913 - what it is made of
     ours: tuple[Logbook, ProcessDriver, MachineClock],
     *,
     only: tuple[str, ...] = (),
+    ending: asyncio.Event | None = None,
 ) -> Outreach:
     """Make what only some supervisors have; nothing of it is imported before it is needed."""
     book, driver, clock = ours
@@ -285,6 +286,7 @@ def reach_out(  # noqa: PLR0913 - what it is made of
             supervisor_id=owner.supervisor_id,
             children=driver.children,
             only=only,
+            ending=ending or asyncio.Event(),
         )
     )
     book.heard_by = outreach.heed

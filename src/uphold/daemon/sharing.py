@@ -64,14 +64,17 @@ class ShareLife:
         children: set[int] | None = None,
         only: tuple[str, ...] = (),
         stir: Callable[[], None] = lambda: None,
+        ending: asyncio.Event | None = None,
     ) -> None:
         """`only` names the workers whose flags are obeyed; none: those of all.
 
-        `stir` is called when another look is worth while.
+        `stir` is called when another look is worth while. Once `ending` is set no flag is begun
+        any more, and none but errands is waited for.
         """
         self.spec = spec
         self._settings = settings
         self._only = only
+        self._ending = ending or asyncio.Event()
         self._redactor = redactor
         self._supervisor_id = supervisor_id
         self._home = home
@@ -87,7 +90,7 @@ class ShareLife:
             children=children,
         )
         self.share = Share(spec, self._reach)
-        self.inbox = Inbox(self._reach)
+        self.inbox = Inbox(self._reach, self._say_kept)
         self._consultants = Consultants(spec.handlers, clock)
         self._lines: deque[bytes] = deque(maxlen=_MOST_LINES)
         self.handling: Handling | None = None
@@ -110,6 +113,7 @@ class ShareLife:
             self._home.journal,
             markers.mirror,
             self._consult,
+            self._ending,
         )
         self._obedience = Obedience(
             inbox=self.inbox,
@@ -187,9 +191,7 @@ class ShareLife:
         """Keep a line of the supervisor's log for the share."""
         self._lines.append(line)
 
-    async def look(
-        self, ending: Callable[[], bool] = lambda: False, *, watch: bool = False
-    ) -> tuple[list[Deed], str | None]:
+    async def look(self, *, watch: bool = False) -> tuple[list[Deed], str | None]:
         """Obey what lies there now; give what was done, and what is wrong with the share.
 
         `watch`: from now on it is told when another look is worth while, where that is possible.
@@ -201,13 +203,13 @@ class ShareLife:
         try:
             if watch:
                 await self._listen()  # first: what comes after the look must be told
-            await self._find_plugins()
             await self._markers.mirror()
-            deeds = await self._obedience.look(ending)
+            await self._find_plugins()
+            deeds = await self._obedience.look(self._ending.is_set)
             for _ in range(0 if watch else _LOOKS_OF_A_PASS):
                 if deeds or not self._obedience.more:
                     break  # the next pass begins anew: it may not stay with flags of others
-                deeds = await self._obedience.look(ending)
+                deeds = await self._obedience.look(self._ending.is_set)
             if deeds and self._obedience.more:
                 self._stir()  # each such look leaves less
         except UpholdError as problem:  # the share, or the journal: what is claimed stays claimed
@@ -237,6 +239,7 @@ class ShareLife:
 
     async def close(self) -> None:
         """Leave the last lines, and let the helper go."""
+        self._consultants.close()
         try:
             async with asyncio.timeout(2.0):
                 await self._leave_lines()
@@ -266,6 +269,10 @@ class ShareLife:
             every = f"looked at every {self.spec.poll_every:g} s"
             text = f"{every} only: {untold}" if untold else f"watched, and {every}"
             self._log.write("INFO", "share.watched", f"the inbox is {text}.")
+
+    def _say_kept(self, name: str, why: str) -> None:
+        text = f"the flag {name} cannot be taken ({why}): only its owner can move it."
+        self._log.write("WARNING", "flag.kept", text)
 
     async def _leave_word(self, deeds: list[Deed], error: str | None) -> str | None:
         """Leave log lines and a heartbeat, of a look that failed too; give what is wrong."""

@@ -85,11 +85,9 @@ def spare() -> None:
 
 def real(name: str) -> ModuleType:
     """Import what a stand-in stands for."""
-    found = sys.modules.get(name)
-    if isinstance(found, Late):
-        del sys.modules[name]
-    __import__(name)
-    return sys.modules[name]
+    if isinstance(sys.modules.get(name), Late):
+        sys.modules.pop(name, None)  # another thread may need it in the same moment
+    return __import__(name, fromlist=("itself",))
 
 
 def _hide_openssl(own_hashes: str) -> None:

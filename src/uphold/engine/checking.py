@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -389,7 +390,9 @@ class Checks:
         unread = ""
         if isinstance(beat, Refused):
             self.refused[beat.reason] += 1
-            unread = beat.text if beat.reason == UNANSWERED else ""
+            if beat.reason == UNANSWERED:
+                unread = beat.text
+                run.pulse = replace(run.pulse, unseen=self._clock.now().mono)
         else:
             now = self._clock.now()
             # As old as it says it is; one from before this run is no sign of its life.

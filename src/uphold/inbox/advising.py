@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core.orders import Refusal
 from uphold.errors import Malformed, UpholdError
@@ -21,6 +22,9 @@ from uphold.wire.wishes import wish_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+MEMORY: Final = 1 << 30
+"""Bytes that a plug-in may fill; the rest of the machine is for the workers."""
 
 
 def advise(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,6 +66,8 @@ def _wish(handler: Handler, flag: Flag) -> dict[str, Any]:
         return {"wish": wish_view(wish)}
     except Malformed as problem:
         return {"failed": f"it gave what it may not: {problem.message}."}
+    except MemoryError:
+        return {"failed": f"it needs more than {MEMORY >> 20} MiB of memory."}
     except BaseException as cause:  # noqa: BLE001 - whatever it raises is its answer
         return {"failed": f"it raised {told(cause)}."}
 
@@ -70,11 +76,20 @@ def _refused(code: str, message: str) -> dict[str, Any]:
     return {"refused": {"code": str(code), "message": str(message)}}
 
 
+def _confine() -> None:
+    """Have the kernel see to it, for good: before anything of a plug-in is loaded."""
+    for kind, most in ((resource.RLIMIT_DATA, MEMORY), (resource.RLIMIT_CORE, 0)):
+        _, hard = resource.getrlimit(kind)
+        lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (lower, lower))
+
+
 def main() -> None:
     """Answer the one question, and end before anything a plug-in began can get in the way."""
     asked = json.load(sys.stdin.buffer)
     # Whoever asked may be gone by then, and could not end one that hangs.
     signal.alarm(int(asked["limit"]) + 1)
+    _confine()
     answer = os.dup(1)
     os.dup2(2, 1)
     rest = memoryview(encode(advise(asked)))

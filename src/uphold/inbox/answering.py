@@ -13,10 +13,10 @@ import select
 from binascii import a2b_base64
 
 from uphold.inbox.folders import Mark, Top, Unmounted, Wrong
-from uphold.inbox.listings import Scan, names_in
+from uphold.inbox.listings import LONGEST_LOOK, Scan, clock, names_in
 from uphold.inbox.shelves import Shelves, write_all
 from uphold.inbox.surveys import survey
-from uphold.inbox.trusting import numbers_of
+from uphold.inbox.trusting import trusted_of
 from uphold.inbox.watching import Lookout
 
 TYPE_CHECKING = False
@@ -30,7 +30,6 @@ _OUT_OF_REACH = frozenset(
     {
         errno.EIO,
         errno.ENODEV,
-        errno.ENXIO,
         errno.ENOTCONN,
         errno.ESTALE,
         errno.ETIMEDOUT,
@@ -56,12 +55,15 @@ class Helper:
         self._owner: str = settings["owner"]
         mark = settings.get("mark") or {}
         self._mark = Mark(mark.get("device"), tuple(mark.get("beneath", ())))
-        self._trusted = numbers_of(settings.get("trusted") or ())
+        self._trusted = trusted_of(settings.get("trusted") or ())
         self._scan = Scan(settings["pattern"], self._trusted)
         self.lookout = Lookout(self._scan.is_ours)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what is asked, to one thing or to `each` of several; failures are answers too."""
+        """Do what is asked, to one thing or to `each` of several; failures are answers too.
+
+        Of several as many are answered as there is time for: the rest can be asked again.
+        """
         number, what, each = request.pop("id"), request.pop("do"), request.pop("each", None)
         try:
             device = self._mark.device
@@ -71,10 +73,19 @@ class Helper:
                 if each is None:
                     result = self._do(top, what, request)
                 else:
-                    result = [self._tried(top, what, given) for given in each]
+                    result = self._tried_each(top, what, each)
         except (Unmounted, Wrong, OSError) as cause:
             return {"id": number, **self._failure(cause)}
         return {"id": number, "ok": result, "mark": self._mark.plain()}
+
+    def _tried_each(self, top: Top, what: str, each: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        until = clock() + LONGEST_LOOK
+        answers: list[dict[str, Any]] = []
+        for given in each:
+            answers.append(self._tried(top, what, given))
+            if clock() > until:
+                break
+        return answers
 
     def _tried(self, top: Top, what: str, given: dict[str, Any]) -> dict[str, Any]:
         """Do something to one of several: what is wrong with it is no matter of the others."""
@@ -126,6 +137,12 @@ class Helper:
         except FileNotFoundError:
             self.lookout.close()
             return "there is no inbox"
+        except OSError as cause:
+            if cause.errno in _OUT_OF_REACH:
+                raise
+            # A matter of the inbox alone: whoever asks has more to do on this share.
+            self.lookout.close()
+            return f"it cannot be opened ({cause.strerror})"
 
     def _flags(self, top: Top, given: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -1,7 +1,8 @@
 """Asking plug-ins: which handlers they are, and what a flag for them wishes.
 
 Their code runs in a process of its own for each question (`advising`), with a limit: one that
-raises, hangs, or takes the interpreter down with it costs its own flag and nothing else.
+raises, hangs, fills the memory, or takes the interpreter down with it costs its own flag, and those
+behind that flag no more than the limit.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from uphold.core import orders
 from uphold.core.texts import printable
 from uphold.errors import EXIT_USAGE, Malformed, UpholdError
 from uphold.inbox.handlers import FEWEST_COMMITS, HANDLERS, MOST_COMMITS, find_handler
-from uphold.plugins import FAILED, UNUSABLE, Handler, Urgency
+from uphold.patterns import pattern
+from uphold.plugins import FAILED, UNUSABLE, Handler, Urgency, fault_of_row
 from uphold.wire.codecs import decode, encode
 from uphold.wire.wishes import names_in, read_wish
 
@@ -31,9 +33,12 @@ LIMIT: Final = 10.0
 """Seconds a plug-in gets for one answer."""
 AGAIN: Final = 60.0
 """Seconds after which those who could not be used are asked again: somebody may install them."""
+_AT_ONCE: Final = 8
+"""Plug-ins that are asked side by side: a busy machine must not make all of them late."""
 _LONGEST: Final = 500
 """Characters of a plug-in's own words that are repeated."""
 _HANGS: Final = "hangs"
+_NUMBERS: Final = pattern(r"0x[0-9a-fA-F]+|[0-9]+")
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Puts a question to a process of plug-ins; whatever goes wrong is an answer too."""
@@ -75,15 +80,12 @@ def describe(name: str, ask: Ask = ask) -> Handler | str:
         return f"'{own.name}' is a handler of uphold itself, and always there."
     answer = ask({"handler": name})
     try:
-        return Handler(
-            name=str(answer["name"]),
-            urgency=Urgency(answer["urgency"]),
-            number=int(answer["number"]),
-            aliases=tuple(answer["aliases"]),
-            params=dict.fromkeys(answer["params"], _looked_at_there),
-        )
+        row = _row(answer)
     except (KeyError, ValueError, TypeError):
         return _words(answer.get("unusable") or answer.get("failed") or "its answer is no row.")
+    # Looked at there too, but by a process in which a plug-in can do what it likes.
+    fault = fault_of_row(name, row)
+    return _words(f"its answer is no row: {fault}.") if fault else row
 
 
 def admit(found: Mapping[str, Handler | str]) -> Survey:
@@ -138,19 +140,53 @@ class Consultants:
         self._ask = ask
         self._found: dict[str, Handler | str] = {}
         self._next = float("-inf")
+        self._asking: asyncio.Task[None] | None = None
+        """One for all who look, and it outlives whoever began it: nobody works with half of it."""
+        self._news: dict[str, str] = {}
 
     async def look(self) -> Mapping[str, str]:
-        """Ask those who are not known to be usable, now and then; give what is wrong since now."""
-        waiting = [name for name in self.names if not isinstance(self._found.get(name), Handler)]
-        now = self._clock.now().mono
-        if not waiting or now < self._next:
-            return {}
-        self._next = now + AGAIN
+        """Ask those who are not known to be usable, now and then; give what is wrong since now.
+
+        Answers are waited for only while somebody was never asked: after that one that hangs is
+        as unusable as it was, and what became of it is known at a later look.
+        """
+        if self._asking is None and self._waiting() and self._clock.now().mono >= self._next:
+            self._asking = asyncio.create_task(self._ask_around(), name="plug-ins")
+        asking = self._asking
+        if asking is not None and not self._found.keys() >= set(self.names):
+            await asyncio.wait((asking,))
+            if not asking.cancelled():
+                asking.result()
+        news, self._news = self._news, {}
+        return news
+
+    def close(self) -> None:
+        """Wait for nobody any more."""
+        if self._asking is not None:
+            self._asking.cancel()
+
+    async def _ask_around(self) -> None:
+        seats = asyncio.Semaphore(_AT_ONCE)
+
+        async def answer(name: str) -> Handler | str:
+            async with seats:
+                found: Handler | str = await _apart(describe, name, self._ask)
+                return found
+
+        try:
+            names = self._waiting()
+            self._found.update(zip(names, await asyncio.gather(*map(answer, names)), strict=True))
+        finally:
+            self._asking = None
+        self._next = self._clock.now().mono + AGAIN
         known = self.survey.unusable
-        for name in waiting:  # not all at once: a busy machine must not make them late
-            self._found[name] = await _apart(describe, name, self._ask)
         self.survey = admit({name: self._found[name] for name in self.names})
-        return {name: why for name, why in self.survey.unusable.items() if known.get(name) != why}
+        for name, why in self.survey.unusable.items():
+            if name not in known or _gist(known[name]) != _gist(why):
+                self._news[name] = why
+
+    def _waiting(self) -> list[str]:
+        return [name for name in self.names if not isinstance(self._found.get(name), Handler)]
 
     async def wish(self, flag: Flag, allowed: Collection[str]) -> Wish | None:
         """Say what a flag wishes; None if its handler is none of these, UpholdError as `wish_in`.
@@ -221,6 +257,28 @@ def _fault(wish: Wish, allowed: Collection[str]) -> str:
     if isinstance(wish, orders.RollBackCode) and not FEWEST_COMMITS <= wish.commits <= MOST_COMMITS:
         return f"it wished for {wish.commits} commits; {FEWEST_COMMITS} to {MOST_COMMITS} can be."
     return ""
+
+
+def _gist(why: str) -> str:
+    """Take out of a reason what is another one each time: addresses, process ids, times."""
+    return _NUMBERS.sub("", why)
+
+
+def _row(answer: Mapping[str, Any]) -> Handler:
+    """Put an answer into the shape of a row; KeyError, ValueError or TypeError if it has none."""
+    kinds = {key: type(answer[key]) for key in _ROW}
+    if kinds != _ROW or len(answer) != len(_ROW):
+        raise TypeError
+    return Handler(
+        name=answer["name"],
+        urgency=Urgency(answer["urgency"]),
+        number=answer["number"],
+        aliases=tuple(answer["aliases"]),
+        params=dict.fromkeys(answer["params"], _looked_at_there),
+    )
+
+
+_ROW: Final = {"name": str, "urgency": int, "number": int, "aliases": list, "params": list}
 
 
 def _looked_at_there(_value: object) -> str:

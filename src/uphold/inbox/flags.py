@@ -157,6 +157,8 @@ def read_flag(name: str, raw: bytes, *, rules: Rules, now: float, modified: floa
         if strangers:
             return NotOurs(file=name, worker_id=str(hinted))
         return Rejected(file=name, reason=f"{cause}.", code=UNREADABLE)
+    # What it asks for may be the plug-in of another supervisor, which nobody knows here.
+    hinted = named_worker(name, rules, content.get("handler"))
     known = _recognised(name, content, rules)
     try:
         worker = _addressee(content, hinted, rules)
@@ -191,10 +193,14 @@ def place_of(flag: Flag) -> tuple[tuple[int, int], float, str]:
     return flag.rank, flag.modified, flag.file
 
 
-def named_worker(name: str, rules: Rules) -> str | None:
-    """Tell whom a file's name addresses: `supervisor_<action>_<worker>.flag`, if it does."""
+def named_worker(name: str, rules: Rules, handler: object = None) -> str | None:
+    """Tell whom a file's name addresses: `supervisor_<action>_<worker>.flag`, if it does.
+
+    `handler`: what its content asks for, which is an action too, whoever knows it.
+    """
     stem = name.removeprefix("supervisor_").removesuffix(".flag")
-    found = split_action(stem, rules.handlers)
+    others = (*rules.unusable, handler) if isinstance(handler, str) else rules.unusable
+    found = split_action(stem, rules.handlers, others)
     if found is None or not is_worker_name(found[1]) or _DEVICES.fullmatch(found[1]):
         return None
     return found[1]

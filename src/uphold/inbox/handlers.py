@@ -6,7 +6,7 @@ in the table, and nothing is added to it that the configuration does not name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Final
 
@@ -98,12 +98,14 @@ def find_handler(name: str, table: tuple[Handler, ...] = HANDLERS) -> Handler | 
     return None
 
 
-def split_action(text: str, table: tuple[Handler, ...] = HANDLERS) -> tuple[Handler, str] | None:
-    """Split `update_code_deps_web` into the action and what follows; the longest action wins."""
-    best: tuple[Handler, str] | None = None
-    longest = 0
-    for handler in table:
-        for word in (handler.name, *handler.aliases):
-            if len(word) > longest and (text == word or text.startswith(f"{word}_")):
-                best, longest = (handler, text[len(word) + 1 :]), len(word)
-    return best
+def split_action(
+    text: str, table: tuple[Handler, ...] = HANDLERS, others: Iterable[str] = ()
+) -> tuple[str, str] | None:
+    """Split `update_code_deps_web` into the action and what follows; the longest action wins.
+
+    `others` are actions that are not in the table.
+    """
+    own = (word for handler in table for word in (handler.name, *handler.aliases))
+    fitting = (each for each in (*own, *others) if text == each or text.startswith(f"{each}_"))
+    best = max(fitting, key=len, default="")
+    return (best, text[len(best) + 1 :]) if best else None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from uphold.inbox.trusting import Trusted
+
 MOST_LOOKED_AT = 20_000
 """Flags whose times are asked for in one look."""
 MOST_NAMES = 500_000
@@ -27,13 +29,14 @@ MOST_NAMES = 500_000
 SMALL = 4096
 """Bytes of a flag that is read along with the listing, so that nobody need ask for each."""
 LONGEST_LOOK = 3.0
-"""Seconds, well within what a request may take."""
+"""Seconds, well within what a request may take: a share that is slow is used slowly."""
+clock = time.monotonic  # noqa: TID251 - a program of its own
 
 
 class Scan:
     """Looks through one folder again and again; what a look did not reach is next."""
 
-    def __init__(self, pattern: str, trusted: frozenset[int] | None = None) -> None:
+    def __init__(self, pattern: str, trusted: Trusted | None = None) -> None:
         self._trusted = trusted
         self._ours = re.compile(translate(pattern)).match
         self._entries: Any = None
@@ -43,13 +46,16 @@ class Scan:
 
     def flags(self, folder: int, most: int) -> dict[str, Any]:
         """List the next flags, the oldest first: name, time, size, and what is odd."""
+        until = clock() + LONGEST_LOOK
         try:
             if not self._waiting:
-                self._read_on(folder)
+                self._read_on(folder, until)
             entries: list[dict[str, Any]] = []
             while self._waiting and len(entries) < most:
                 if (entry := _entry(folder, self._waiting.pop(), self._trusted)) is not None:
                     entries.append(entry)
+                if clock() > until:  # one at least: otherwise nothing would ever be given
+                    break
         except OSError:
             self.close()
             raise
@@ -65,17 +71,14 @@ class Scan:
             self._entries.close()
             self._entries = None
 
-    def _read_on(self, folder: int) -> None:
+    def _read_on(self, folder: int, until: float) -> None:
         if self._entries is None:
             self._entries = os.scandir(folder)
-        until = time.monotonic() + LONGEST_LOOK  # noqa: TID251 - a program of its own
         found: list[tuple[int, str]] = []
         for number, entry in enumerate(self._entries):
             if self.is_ours(entry.name) and (status := _status(entry)) is not None:
                 found.append((status.st_mtime_ns, entry.name))
-            # The clock is asked now and then only: names alone are quick.
-            late = (number % 64 == 0) and time.monotonic() > until  # noqa: TID251
-            if late or len(found) >= MOST_LOOKED_AT or number >= MOST_NAMES:
+            if clock() > until or len(found) >= MOST_LOOKED_AT or number >= MOST_NAMES:
                 break
         else:
             self._stop_reading()
@@ -112,7 +115,7 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None  # somebody else took it
 
 
-def _entry(folder: int, name: str, trusted: frozenset[int] | None) -> dict[str, Any] | None:
+def _entry(folder: int, name: str, trusted: Trusted | None) -> dict[str, Any] | None:
     """Describe a flag as it is now, with what it holds if that is little; None if it is gone."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -7,7 +7,7 @@ left keeps its flag in `processing/`, and is left at the next look.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from uphold.errors import HostFailure
@@ -15,7 +15,7 @@ from uphold.inbox.flags import Flag, Rejected, Rules
 from uphold.inbox.reaching import FAILED
 from uphold.inbox.receipts import receipt_content, receipt_name
 from uphold.inbox.receiving import AT_ONCE, Receiver
-from uphold.inbox.shares import Dismissal
+from uphold.inbox.shares import Dismissal, kept_name
 
 if TYPE_CHECKING:
     from uphold.inbox.receiving import Poll, Refused
@@ -71,6 +71,17 @@ class Dealings:
     """Hears of flags that are refused: somebody may wait for one."""
 
 
+@dataclass(slots=True, kw_only=True)
+class _Told:
+    """A refusal that is on record, and whose flag is not moved away yet."""
+
+    rejected: Rejected
+    dismissal: Dismissal
+    """Always asked for with the same names: the last time may have done it, or half of it."""
+    heard: bool = False
+    """Whoever may wait for the flag has heard of it."""
+
+
 class Obedience:
     """Works through one inbox, look by look."""
 
@@ -95,8 +106,8 @@ class Obedience:
         self._log = log
         self._owes = True
         """Something may lie in `processing/` that has no receipt yet."""
-        self._answered: dict[str, tuple[str, bytes]] = {}
-        """Claims whose refusal was told, and which are not moved away yet, with their receipts."""
+        self._answered: dict[str, _Told] = {}
+        """By claim."""
         self._log_path = share.path("logs", "supervisor.log")
         self.more = False
         """The last look has left some for the next one."""
@@ -111,6 +122,8 @@ class Obedience:
         stuck: HostFailure | None = None
         if self._owes:
             left = await self._receiver.interrupted(self._owner, rules, now)
+            await self._count_gone(left, deeds)
+            left = replace(left, refused=await self._never_begun(left.refused, deeds))
             stuck = await self._work_through(left, deeds, ending)
         self._owes, self.more = True, False
         if ending():
@@ -122,6 +135,33 @@ class Obedience:
             raise stuck
         self._owes = poll.missing or ending()
         return deeds
+
+    async def _count_gone(self, left: Poll, deeds: list[Deed]) -> None:
+        """Count refused flags that were moved away though nobody said so, as a share was slow."""
+        there = {claimed for _, claimed in (*left.claimed, *left.refused)}
+        for claimed in self._answered.keys() - there:
+            if await self._inbox.reread(claimed) is None:  # there may be more than were listed
+                told = await self._heard(claimed)
+                del self._answered[claimed]
+                deeds.append(_deed(told.rejected, told.rejected.reason))
+
+    async def _never_begun(
+        self, refused: Sequence[Refused], deeds: list[Deed]
+    ) -> tuple[Refused, ...]:
+        """Answer those that were carried out before they were interrupted; give the others.
+
+        What has been done was right then, whatever the rules of today say of it.
+        """
+        others: list[Refused] = []
+        for each in refused:
+            task = each.rejected.task_id
+            told = task is None or each.claimed in self._answered
+            answer = None if told else await self._dealings.known(str(task))
+            if answer is None:
+                others.append(each)
+            else:
+                deeds.append(await self._put_away(each.rejected, answer, each.claimed))
+        return tuple(others)
 
     async def _work_through(
         self, poll: Poll, deeds: list[Deed], ending: Callable[[], bool]
@@ -144,9 +184,13 @@ class Obedience:
             self._say(flag, "INFO", "flag.claimed", f"{flag.handler}: begun ({flag.file})")
             await self._dealings.tell("flag.claimed", ((flag.task_id, _about(flag)),))
             answer = await self._dealings.carry(flag)
+        return await self._put_away(flag, answer, claimed)
+
+    async def _put_away(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> Deed:
+        """Leave the receipt of what was carried out, now or before."""
         level = "INFO" if answer.success else "ERROR"
         outcome = "done" if answer.success else f"failed: {answer.error}"
-        self._say(flag, level, "flag.done", f"{flag.handler}: {outcome}")
+        self._say(flag, level, "flag.done", f"{flag.handler or flag.file}: {outcome}")
         # One that cannot be left keeps its flag in `processing/`.
         await self._share.put("outbox", *self._receipt(flag, answer, claimed))
         await self._inbox.finish(claimed)
@@ -155,19 +199,8 @@ class Obedience:
     async def _refuse(self, few: Sequence[Refused], deeds: list[Deed]) -> HostFailure | None:
         """Refuse some flags at once; give what is wrong with one that could not be put away."""
         await self._say_why([each for each in few if each.claimed not in self._answered])
-        now = self._clock.now().wall
-        failures = await self._inbox.dismiss_each(
-            [
-                Dismissal(
-                    each.claimed,
-                    each.rejected.file,
-                    each.rejected.reason,
-                    *self._answered[each.claimed],
-                )
-                for each in few
-            ],
-            now=now,
-        )
+        wanted = [(await self._heard(each.claimed)).dismissal for each in few]
+        failures = await self._inbox.dismiss_each(wanted)
         stuck: HostFailure | None = None
         for each, failure in zip(few, failures, strict=True):
             if failure is not None:
@@ -180,7 +213,7 @@ class Obedience:
         return stuck
 
     async def _say_why(self, few: Sequence[Refused]) -> None:
-        """Tell everybody who may want to know that flags are refused, once."""
+        """Put on record that flags are refused, once."""
         told: list[tuple[str, Mapping[str, Any]]] = []
         for each in few:
             rejected = each.rejected
@@ -195,11 +228,21 @@ class Obedience:
             details = {"file": rejected.file, "code": rejected.code, "reason": rejected.reason}
             told.append((rejected.task_id or rejected.file, details))
         await self._dealings.tell("flag.rejected", told)
-        for each, (_, said) in zip(few, told, strict=True):
-            if self._dealings.refused is not None:
-                await self._dealings.refused(each.rejected)
-            answer = Answer(success=False, error=each.rejected.reason, details=said)
-            self._answered[each.claimed] = self._receipt(each.rejected, answer, each.claimed)
+        now = self._clock.now().wall
+        for (rejected, claimed), (_, said) in zip(few, told, strict=True):
+            answer = Answer(success=False, error=rejected.reason, details=said)
+            receipt = self._receipt(rejected, answer, claimed)
+            kept = kept_name(rejected.file, now)
+            dismissal = Dismissal(claimed, kept, rejected.reason, *receipt)
+            self._answered[claimed] = _Told(rejected=rejected, dismissal=dismissal)
+
+    async def _heard(self, claimed: str) -> _Told:
+        """Let whoever may wait for a flag hear that it is refused, once."""
+        told = self._answered[claimed]
+        if not told.heard and self._dealings.refused is not None:
+            await self._dealings.refused(told.rejected)
+        told.heard = True
+        return told
 
     def _receipt(self, flag: Flag | Rejected, answer: Answer, claimed: str) -> tuple[str, bytes]:
         """Compose a receipt: its name and what it says."""
@@ -221,7 +264,7 @@ class Obedience:
         )
         return name, content
 
-    def _say(self, flag: Flag, level: str, event: str, text: str) -> None:
+    def _say(self, flag: Flag | Rejected, level: str, event: str, text: str) -> None:
         self._log.write(
             level, event, text, worker=flag.worker_id, task_id=flag.task_id, label=flag.label
         )

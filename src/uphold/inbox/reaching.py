@@ -140,9 +140,21 @@ class Reach:
     async def ask_each(
         self, what: str, each: Sequence[Mapping[str, Any]]
     ) -> list[Any | HostFailure]:
-        """Have the same done to several things at once; what failed is given in its place."""
-        answers = await self.ask(what, each=each)
-        results = [answer["ok"] if "ok" in answer else self._failure(answer) for answer in answers]
+        """Have the same done to several things at once; what failed is given in its place.
+
+        A slow share answers for some of them only, and is asked for the rest again. Should that
+        fail, what was done before is given nevertheless.
+        """
+        results: list[Any | HostFailure] = []
+        while len(results) < len(each):
+            try:
+                answers = await self.ask(what, each=each[len(results) :])
+            except HostFailure as cause:
+                if not results:
+                    raise
+                results += [cause] * (len(each) - len(results))
+                break
+            results += [got["ok"] if "ok" in got else self._failure(got) for got in answers]
         for result in results:
             if isinstance(result, HostFailure) and result.code in _AWAY:
                 self._note(result)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uphold.errors import HostFailure
 from uphold.inbox.flags import (
+    NO_ADDRESSEE,
     NOT_ALLOWED,
     PATIENCE,
     UNREADABLE,
@@ -105,8 +106,7 @@ class Receiver:
                 continue
             content = await self._inbox.reread(entry.name)
             if content is not None:
-                reading = _reading(claim[1], content, rules, now.wall)
-                found.append(_settled(reading, entry.name))
+                found.append(_settled(_rereading(claim[1], content, rules, now.wall), entry.name))
         return _poll(found)
 
     async def _take(self, entries: Sequence[Entry], rules: Rules, now: Moment) -> list[_Outcome]:
@@ -190,6 +190,17 @@ def _reading(name: str, content: Content | Odd, rules: Rules, now: float) -> Rea
             f"the file belongs to {content.stranger}, who is not among inbox.owners.", NOT_ALLOWED
         )
     return reading
+
+
+def _rereading(name: str, content: Content | Odd, rules: Rules, now: float) -> Reading:
+    """Read what was claimed once: a worker that is gone is no reason to forget which task it is."""
+    reading = _reading(name, content, rules, now)
+    if not isinstance(reading, NotOurs):
+        return reading
+    text = f"it is for '{reading.worker_id}', whose flags are not obeyed here now."
+    known = replace(rules, workers=rules.workers | {reading.worker_id})
+    again = _reading(name, content, known, now)
+    return again.refused(text, NO_ADDRESSEE) if isinstance(again, Flag) else again
 
 
 def _settled(reading: Reading, claimed: str) -> Claimed | Refused:

@@ -15,7 +15,7 @@ from uphold.host.chance import new_nonce
 from uphold.inbox.receipts import stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from uphold.core.specs import InboxSpec
     from uphold.inbox.reaching import Reach
@@ -86,10 +86,10 @@ class Seen:
 
 
 class Dismissal(NamedTuple):
-    """A flag that is refused: its claim, its own name, why, and its receipt."""
+    """A flag that is refused: its claim, its name in `rejected/`, why, and its receipt."""
 
     claimed: str
-    name: str
+    kept: str
     reason: str
     receipt: str
     content: bytes
@@ -98,8 +98,13 @@ class Dismissal(NamedTuple):
 class Inbox:
     """The folder where flags are dropped, with `processing/` and `rejected/` in it."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(
+        self, reach: Reach, kept: Callable[[str, str], None] = lambda _name, _why: None
+    ) -> None:
+        """`kept` hears, once, of each flag that its owner alone can move, and why."""
         self._reach = reach
+        self._tell_kept = kept
+        self._kept: set[str] = set()
 
     async def watch(self) -> str:
         """Have it told once when something comes from now on; give why it is not, or nothing."""
@@ -116,7 +121,7 @@ class Inbox:
         return _content(await self._reach.ask("peek", name=name))
 
     async def claim(self, name: str) -> Content | Odd | None:
-        """Make a flag ours, and read it then; None if somebody else was faster."""
+        """Make a flag ours, and read it then; None if somebody else was faster, or keeps it."""
         (found,) = await self.claim_each((name,))
         if isinstance(found, HostFailure):
             raise found
@@ -126,7 +131,18 @@ class Inbox:
         """Make several flags ours; what cannot be had is told in its place."""
         wanted = [{"name": name, "token": new_nonce()[:12]} for name in names]
         found = await self._reach.ask_each("claim", wanted) if wanted else []
-        return [each if isinstance(each, HostFailure) else _content(each) for each in found]
+        return [
+            each if isinstance(each, HostFailure) else self._claimed(name, each)
+            for name, each in zip(names, found, strict=True)
+        ]
+
+    def _claimed(self, name: str, found: dict[str, Any]) -> Content | Odd | None:
+        if "kept" not in found:
+            return _content(found)
+        if name not in self._kept and len(self._kept) < MOST_NAMES:
+            self._kept.add(name)
+            self._tell_kept(name, found["kept"])
+        return None
 
     async def reread(self, claimed: str) -> Content | Odd | None:
         """Read what was claimed earlier; None if it is gone."""
@@ -146,21 +162,22 @@ class Inbox:
             "reject",
             folder="processing" if claimed else "inbox",
             name=claimed or name,
-            kept=_kept(name, now),
+            kept=kept_name(name, now),
             reason=f"{reason}\n",
         )
         return place
 
-    async def dismiss_each(
-        self, dismissals: Sequence[Dismissal], *, now: float
-    ) -> list[HostFailure | None]:
-        """Leave the receipts of claimed flags and reject them; what is wrong is in its place."""
+    async def dismiss_each(self, dismissals: Sequence[Dismissal]) -> list[HostFailure | None]:
+        """Leave the receipts of claimed flags and reject them; what is wrong is in its place.
+
+        The same dismissal may be asked for again.
+        """
         wanted = [
             {
                 "receipt": each.receipt,
                 "content": b2a_base64(each.content, newline=False).decode(),
                 "claimed": each.claimed,
-                "kept": _kept(each.name, now),
+                "kept": each.kept,
                 "reason": f"{each.reason}\n",
             }
             for each in dismissals
@@ -238,7 +255,8 @@ class Share:
         return "/".join((self._spec.share, *parts, name))
 
 
-def _kept(name: str, now: float) -> str:
+def kept_name(name: str, now: float) -> str:
+    """Make a name in `rejected/` for a flag of this name; no two are the same."""
     return f"{stamp(now)}_{new_nonce()[:4]}_{name}"
 
 

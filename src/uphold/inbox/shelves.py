@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from uphold.inbox.trusting import Trusted
+
 LARGEST_FLAG = 64 * 1024
 REASON = ".reason.txt"
 """What the file beside a rejected flag ends with."""
@@ -27,6 +29,8 @@ _ROOM_BESIDE = 48
 """Bytes that what we add to a name needs at most."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CLOSED = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
+"""Why one file cannot be opened: it is not ours to read, or it has just become a link or socket."""
 _TEMP = ".uphold.tmp"
 _PUT = frozenset({"outbox", "state", "logs", "diagnostics", "inbox"})
 _REMOVED = frozenset({"state", "processing"})
@@ -38,7 +42,7 @@ _ABANDONED = 3600.0
 class Shelves:
     """Does what is asked, on a share that is there."""
 
-    def __init__(self, top: Top, owner: str, trusted: frozenset[int] | None = None) -> None:
+    def __init__(self, top: Top, owner: str, trusted: Trusted | None = None) -> None:
         self._top = top
         self._owner = owner
         self._trusted = trusted
@@ -58,6 +62,11 @@ class Shelves:
             # Over a network a rename that worked may be tried again and not find the file.
             if not exists(processing, taken):
                 return {"gone": True}
+        except PermissionError as cause:
+            # A stranger's folder, or anything of theirs where the inbox is sticky: that one only.
+            if not (_may_change(inbox) and _may_change(processing)):
+                raise
+            return {"kept": cause.strerror}
         return {"claimed": taken, **take(processing, taken, LARGEST_FLAG, trusted=self._trusted)}
 
     def give_back(self, claimed: str, name: str) -> bool:
@@ -194,7 +203,7 @@ def take(  # noqa: PLR0913 - on which terms
     *,
     end: bool = False,
     linked: bool = False,
-    trusted: frozenset[int] | None = None,
+    trusted: Trusted | None = None,
 ) -> dict[str, Any]:
     """Read a file of strangers, or say what is odd about it; it is never waited for.
 
@@ -206,7 +215,9 @@ def take(  # noqa: PLR0913 - on which terms
         return {"odd": odd, "modified": first.st_mtime}
     try:
         descriptor = os.open(name, _READ, dir_fd=folder)
-    except PermissionError as cause:
+    except OSError as cause:
+        if cause.errno not in _CLOSED:
+            raise
         return {"odd": f"not readable ({cause.strerror})", "modified": first.st_mtime}
     try:
         found = os.fstat(descriptor)
@@ -231,7 +242,7 @@ def take(  # noqa: PLR0913 - on which terms
     return answer
 
 
-def take_if_there(folder: int, name: str, trusted: frozenset[int] | None = None) -> dict[str, Any]:
+def take_if_there(folder: int, name: str, trusted: Trusted | None = None) -> dict[str, Any]:
     """Read a flag, unless somebody was faster."""
     try:
         return take(folder, name, LARGEST_FLAG, trusted=trusted)
@@ -298,6 +309,10 @@ def write_all(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
+
+
+def _may_change(folder: int) -> bool:
+    return os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True)
 
 
 def _read(descriptor: int, limit: int) -> bytes:

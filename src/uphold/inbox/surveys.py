@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from uphold.inbox.shelves import put
+from uphold.inbox.trusting import user_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ def survey(top: Top, paths: list[str]) -> dict[str, Any]:
     return {
         "paths": {path: _entered(top, path) for path in paths},
         "inbox": _named(top, "inbox"),
+        "kept_by": _kept_by(top),
         "outbox": _named(top, "outbox"),
         "logs": _writable(top, "logs"),
         "space": _space(top),
@@ -48,6 +51,16 @@ def _named(top: Top, name: str) -> str | None:
     except OSError as cause:
         return cause.strerror
     return None
+
+
+def _kept_by(top: Top) -> str | None:
+    """Tell whose the inbox is, if that keeps us from moving the files of others out of it."""
+    try:
+        found = os.fstat(top.folder("inbox"))
+    except OSError:
+        return None
+    ours = os.geteuid() in {0, found.st_uid}
+    return None if ours or not found.st_mode & stat.S_ISVTX else user_of(found.st_uid)
 
 
 def _writable(top: Top, name: str) -> str | None:

@@ -13,14 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def numbers_of(users: Sequence[str]) -> frozenset[int] | None:
-    """Give the numbers of these users, of root and of ourselves; None if anybody is trusted.
+class Trusted:
+    """The numbers of these users, of root and of ourselves."""
 
-    One that nobody knows here is left out, so that nobody is trusted for that name.
-    """
-    if not users:
-        return None
-    return frozenset({0, os.geteuid(), *(found for each in users for found in _number(each))})
+    def __init__(self, users: Sequence[str]) -> None:
+        self._numbers = {0, os.geteuid()}
+        self._unknown = tuple(users)
+        """Names that stand for nobody: looked up again, as whoever knows them may be away."""
+
+    def __contains__(self, number: object) -> bool:
+        if number not in self._numbers and self._unknown:
+            found = {user: _number(user) for user in self._unknown}
+            self._numbers |= {each for each in found.values() if each is not None}
+            self._unknown = tuple(user for user, each in found.items() if each is None)
+        return number in self._numbers
+
+
+def trusted_of(users: Sequence[str]) -> Trusted | None:
+    """Tell whose flags count if these users are named; None if anybody is trusted."""
+    return Trusted(users) if users else None
 
 
 @lru_cache(maxsize=100)
@@ -34,12 +45,12 @@ def user_of(number: int) -> str:
         return f"user {number}"
 
 
-def _number(user: str) -> tuple[int, ...]:
+def _number(user: str) -> int | None:
     import pwd  # noqa: PLC0415 - as above
 
-    if user.isdigit():
-        return (int(user),)
+    if user.isascii() and user.isdigit():
+        return int(user)
     try:
-        return (pwd.getpwnam(user).pw_uid,)
+        return pwd.getpwnam(user).pw_uid
     except KeyError:
-        return ()
+        return None

@@ -38,6 +38,7 @@ def judge(found: Mapping[str, Any], spec: InboxSpec) -> Validity:
     """Judge a share by what was seen; every missing thing is an issue of its own."""
     issues = [
         *_folders(found, spec),
+        *_kept(found["kept_by"], spec),
         *_paths(found["paths"], spec),
         *_room(found["space"]),
     ]
@@ -60,6 +61,15 @@ def _folders(found: Mapping[str, Any], spec: InboxSpec) -> list[Issue]:
         for key, name, means, may in told
         if found[key] is not None
     ]
+
+
+def _kept(by: str | None, spec: InboxSpec) -> list[Issue]:
+    if by is None:
+        return []
+    name = spec.layout.inbox
+    text = f"the folder {name} of the share is sticky and belongs to {by}: flags of others stay."
+    remedy = f"Give {spec.share}/{name} to the supervisor's user, or take its sticky bit away."
+    return [Issue("inbox", text, remedy, grave=False)]
 
 
 def _paths(seen: Mapping[str, str | None], spec: InboxSpec) -> list[Issue]:

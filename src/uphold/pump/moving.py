@@ -28,9 +28,11 @@ SHARE = 1_048_576
 _FIRST_DELAY, _LAST_DELAY = 0.1, 5.0
 _FIFO_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _FIONREAD = 0x541B
-_WIDE = 262_144
-"""What a FIFO may hold once it has given a whole share at once. Its writer and the pump then take
-turns less often, which saves a flood a quarter of its cost."""
+_USUAL, _WIDE = 65_536, 262_144
+"""What a FIFO may hold, and what it may hold during a flood: writer and pump then take turns less
+often, which saves a quarter of the cost."""
+_MOST_WIDE = 4
+"""The kernel lends every user 64 MiB for pipes, and a thousand usual ones need nearly all of it."""
 
 
 class Channel:
@@ -73,6 +75,7 @@ class Mover:
         self._names: dict[str, Channel] = {}
         self._logs: dict[str, LogFile] = {}
         self._troubled: dict[int, Channel] = {}
+        self._wide = 0
         self._nowhere = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
 
     def scan(self, settings: AllSettings) -> bool:
@@ -140,8 +143,10 @@ class Mover:
                 self._compressor.want(log.chain, log.settings.keep, now)
             if channel.delay and channel.retry_at <= now:
                 self._note_recovery(channel)
-            if moved >= SHARE and not channel.wide:
-                self._widen(channel)
+            if moved >= SHARE and not channel.wide and self._wide < _MOST_WIDE:
+                self._resize(channel, wide=True)
+            elif channel.wide and moved < _USUAL:
+                self._resize(channel, wide=False)
         return moved
 
     def next_due(self) -> float | None:
@@ -189,14 +194,14 @@ class Mover:
             self._close(channel)
         return moved
 
-    @staticmethod
-    def _widen(channel: Channel) -> None:
-        channel.wide = True
-        try:  # noqa: SIM105 - contextlib is not worth its memory here
-            fcntl.fcntl(channel.fd, fcntl.F_SETPIPE_SZ, _WIDE)
+    def _resize(self, channel: Channel, *, wide: bool) -> None:
+        try:
+            fcntl.fcntl(channel.fd, fcntl.F_SETPIPE_SZ, _WIDE if wide else _USUAL)
         except OSError:
-            # The user has more pipes than the kernel likes; a flood then costs what it costs.
-            pass
+            # The user has more pipes than the kernel likes, or it holds too much just now.
+            return
+        channel.wide = wide
+        self._wide += 1 if wide else -1
 
     def _serve_now(self, channel: Channel) -> int:
         return self.serve(channel, wall(), monotonic())
@@ -262,6 +267,7 @@ class Mover:
             say(f"{channel.dropped} bytes of run/{channel.name} were dropped at its end")
         self._troubled.pop(channel.fd, None)
         del self.channels[channel.fd]
+        self._wide -= channel.wide
         if not channel.paused:
             self._epoll.unregister(channel.fd)
         os.close(channel.fd)

@@ -56,6 +56,8 @@ class StrangerReaper:
                     return
 
     def _look(self) -> None:
+        if not self._over.locked():
+            return  # called just before the end
         zombies = {pid for pid in _children() if self._is_stranger(pid)}
         for pid in zombies & self._seen:
             with suppress(ChildProcessError):

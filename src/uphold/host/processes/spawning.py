@@ -268,7 +268,7 @@ def _hand_back_limit(pid: int, nofile: tuple[int, int] | None) -> None:
 
 def _user(name: str) -> pwd.struct_passwd:
     try:
-        return pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
+        return pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)
     except KeyError:
         raise KeyError(f"'{name}'") from None
 
@@ -277,9 +277,13 @@ def _gid(name: str) -> int:
     import grp  # noqa: PLC0415 - few declare one
 
     try:
-        return int(name) if name.isdigit() else grp.getgrnam(name).gr_gid
+        return int(name) if _is_number(name) else grp.getgrnam(name).gr_gid
     except KeyError:
         raise KeyError(f"'{name}'") from None
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
 
 
 def _explained(program: Program, cause: OSError) -> HostFailure:
