@@ -24,7 +24,7 @@ from uphold.host import commands
 WRITING = {"merge", "reset", "revert", "commit", "update-ref"}
 Check = Callable[[Work], DeployRecord]
 CHECKS: dict[str, Check] = {
-    "update": lambda work: work.updating.check("job"),
+    # With packages: that has every step of an update without them.
     "update_deps": lambda work: work.updating.check("job", packages=True),
     "rollback": lambda work: work.rolling_back.check("job", 2),
 }
