@@ -144,3 +144,11 @@ def test_an_owner_of_flags_whom_nobody_knows(tmp_path):
     [(at, found)] = advice(tmp_path, text)
     assert at == "uphold.toml:4"
     assert "no user 'no-such-user-here'" in found
+
+
+def test_a_checkout_from_which_nobody_is_said_to_run(tmp_path):
+    text = "[workers.a]\ncommand = 'sh'\n[deploy]\nrepo = '.'\n"
+    [(at, found)] = advice(tmp_path, text)
+    assert at == "uphold.toml:3"
+    assert "stops nobody" in found
+    assert advice(tmp_path, f"{text}workers = ['a']\n") == []

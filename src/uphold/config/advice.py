@@ -42,6 +42,9 @@ def warnings(settings: Settings, *, environ: Mapping[str, str]) -> list[Problem]
         if not _is_user(user):
             at = f"{file}:{line_of((*root, 'inbox', 'owners'))}"
             found.append(Problem(at, f"[inbox].owners: there is no user '{user}' on this machine."))
+    if settings.deploy is not None and not settings.deploy.workers and settings.workers:
+        text = "[deploy].workers names nobody: `uphold update` stops nobody and looks at nobody."
+        found.append(Problem(f"{file}:{line_of((*root, 'deploy'))}", text))
     disabled = {spec.name for spec in settings.workers if not spec.enabled or spec.quarantined}
     for spec in settings.workers:
         for key, text in _about_worker(spec, environ, disabled):
