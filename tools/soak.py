@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import fcntl
 import json
 import os
 import re
@@ -138,6 +139,13 @@ def line(row: Row, verdict: dict[str, object]) -> str:
 
 def keep(row: Row, verdict: dict[str, object], *, add: bool) -> None:
     """Put or replace the line of this proof in the page, or add this piece to it."""
+    # Several soaks may run beside each other, each with its own tests: one core sleeps otherwise.
+    with PAGE.open() as page:
+        fcntl.flock(page, fcntl.LOCK_EX)
+        _keep(row, verdict, add=add)
+
+
+def _keep(row: Row, verdict: dict[str, object], *, add: bool) -> None:
     before, _, rest = PAGE.read_text().partition(BEGIN)
     table, _, after = rest.partition(END)
     name = f"{row.test} {row.proof}"
