@@ -170,9 +170,10 @@ def reported(told: object) -> UpholdError:
         listed = [Problem(str(each.get("at", "")), str(each.get("text", ""))) for each in tables]
         return ConfigInvalid(listed, code=code)
     exit_code = error.get("exit_code")
+    known = isinstance(exit_code, int) and exit_code in range(256)  # -0.0 is in range, and no code
     return UpholdError(
         str(error.get("message") or "the supervisor reported an error without a message."),
         code=code,
         remedy=str(error.get("remedy") or ""),
-        exit_code=exit_code if exit_code in range(256) else UpholdError.exit_code,
+        exit_code=exit_code if known else UpholdError.exit_code,
     )
