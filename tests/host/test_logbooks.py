@@ -99,7 +99,9 @@ def test_nothing_in_a_field_makes_a_new_record_or_moves_a_cursor(make, folder, f
 
 @pytest.mark.accepts("S43")
 def test_secrets_are_taken_out_of_messages(make, folder):
-    make(scrub=lambda text: text.replace("hunter2", "[redacted]")).error("login hunter2 failed")
+    make(scrub=lambda texts: [text.replace("hunter2", "[redacted]") for text in texts]).error(
+        "login hunter2 failed"
+    )
     for name in ("runtime.log", "supervisor.log"):
         assert b"hunter2" not in (folder / name).read_bytes()
         assert b"[redacted]" in (folder / name).read_bytes()

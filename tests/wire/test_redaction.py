@@ -211,3 +211,15 @@ def test_texts_that_need_no_closer_look_have_nothing_to_hide(text):
     thorough = redaction._NAMED.sub(redaction._without_value, text)
     thorough = redaction._BEARER.sub(rf"\1{HIDDEN}", thorough)
     assert Redactor().text(text) == redaction._SHAPES.sub(HIDDEN, thorough)
+
+
+@given(st.lists(st.lists(pieces, max_size=8).map("".join), max_size=4))
+def test_many_texts_together_are_shown_as_each_by_itself(texts):
+    redactor = Redactor(["abcdefgh"])
+    assert list(redactor.texts(texts)) == [redactor.text(each) for each in texts]
+
+
+def test_one_secret_among_many_plain_texts_is_hidden():
+    plain = [f"w{number} is gone" for number in range(100)]
+    shown = Redactor(["tr0ub4dor"]).texts([*plain, "w7: said tr0ub4dor"])
+    assert list(shown) == [*plain, f"w7: said {HIDDEN}"]

@@ -92,7 +92,7 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> 
         ),
         now=clock.now().wall,
     )
-    book = Logbook(home.logs, wall=lambda: clock.now().wall, scrub=Redactor().text)
+    book = Logbook(home.logs, wall=lambda: clock.now().wall, scrub=Redactor().texts)
     log = BookLog(book)
     driver = ProcessDriver(home, clock)
     supervisor = Supervisor(
