@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import asyncio
-
     from uphold.core.specs import WorkerSpec
     from uphold.core.statuses import Exit, Identity
     from uphold.host.processes import Process
@@ -67,12 +65,12 @@ class Run:
         """Somebody asked for its end: it counts as ended only when verified empty."""
         self.exit: Exit | None = None
         self.exit_told = False
-        self.emptying: asyncio.Task[None] | None = None
-        """Ends what is left of the slot and reports when nothing is."""
+        self.emptying = False
+        """Somebody ends what is left of the slot, and reports when nothing is."""
         self.proof = ""
         """How it was last known that nothing is left of it."""
 
     @property
     def over(self) -> bool:
         """Tell whether nothing of it is held or being ended."""
-        return self.process is None and self.emptying is None
+        return self.process is None and not self.emptying

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.events import Condemned, Exited, Gone
@@ -19,6 +20,7 @@ from uphold.drivers.weighing import TOO_MUCH_MEMORY, Scale, out_of_memory
 from uphold.host.processes.containment import Ending
 from uphold.host.processes.reaping import StrangerReaper
 from uphold.host.processes.slotlocks import is_held
+from uphold.host.processes.vigils import Vigil
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -58,6 +60,9 @@ class Watch:
         self._children = children
         self._scale = scale
         self._tasks: set[asyncio.Task[None]] = set()
+        self._to_empty: list[Run] = []
+        """Runs of which nothing may be left; those of one turn of the loop share one look."""
+        self._vigil: Vigil | None = None
         self._reaper: StrangerReaper | None = None
 
     def begin(self) -> None:
@@ -71,8 +76,9 @@ class Watch:
         if process.child:
             self._children.add(process.identity.pid)
         if process.descriptor >= 0:
-            loop = asyncio.get_running_loop()
-            loop.add_reader(process.descriptor, self._ended, run, process)
+            if self._vigil is None:
+                self._vigil = Vigil()
+            self._vigil.add(process.descriptor, partial(self._ended, run, process))
         else:
             self.task(self._look_until_ended(run, process), f"watch {run.slot}")
         if run.spec.limits.memory is not None:
@@ -82,18 +88,19 @@ class Watch:
         """Watch another process as the main one of a run; the old one is left to the reaper."""
         old = run.process
         if old is not None:
-            if old.descriptor >= 0:
-                asyncio.get_running_loop().remove_reader(old.descriptor)
-            self._children.discard(old.identity.pid)
-            old.close()
+            self._close(old)
         run.process = process
         run.main = process.identity
         self.hold(run, process)
 
     def empty(self, run: Run) -> None:
         """Begin to end whatever there is of a slot; Gone is told when nothing is left."""
-        if run.emptying is None:
-            run.emptying = self.task(self._empty(run), f"empty {run.slot}")
+        if run.emptying:
+            return
+        run.emptying = True
+        if not self._to_empty:
+            asyncio.get_running_loop().call_soon(self._empty_waiting)
+        self._to_empty.append(run)
 
     async def wait(self, process: Process, limit: float) -> bool:
         """Wait for the end of a child that is no worker, and reap it; False if it outlives that."""
@@ -148,6 +155,10 @@ class Watch:
     async def close(self) -> None:
         """Let go of everything."""
         await self._scale.close()
+        if self._vigil is not None:
+            self._vigil.close()
+            self._vigil = None
+        self._to_empty.clear()
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
@@ -160,8 +171,6 @@ class Watch:
 
     def _ended(self, run: Run, process: Process) -> None:
         """Note that a main process has ended; its exit may be known only a little later."""
-        # Before anything else: a descriptor that is watched must not be closed.
-        asyncio.get_running_loop().remove_reader(process.descriptor)
         ending = process.reap()
         if ending is None:
             self.task(self._learn_exit(run, process), f"learn exit of {run.slot}")
@@ -212,13 +221,26 @@ class Watch:
             Exited(slot=run.slot, generation=run.generation, exit=run.exit, left_overs=left_overs)
         )
 
+    def _empty_waiting(self) -> None:
+        """Let go of those of which plainly nothing is left; what is left of others is ended."""
+        runs, self._to_empty = self._to_empty, []
+        for run in runs:
+            proof = self._emptier.plain_proof(run)
+            if proof is None:
+                self.task(self._empty(run), f"empty {run.slot}")
+            else:
+                self._emptied(run, proof)
+
     async def _empty(self, run: Run) -> None:
-        run.proof = await self._emptier.empty(run)
+        self._emptied(run, await self._emptier.empty(run))
+
+    def _emptied(self, run: Run, proof: str) -> None:
+        run.proof = proof
         self._let_go(run)
         if run.group is not None:
             run.group.remove()
             run.group = None
-        run.emptying = None
+        run.emptying = False
         run.nonces = ()
         told = None if run.exit_told else run.exit
         self._facts.tell(Gone(slot=run.slot, generation=run.generation, proof=run.proof, exit=told))
@@ -226,12 +248,15 @@ class Watch:
     def _let_go(self, run: Run) -> None:
         if run.process is None:
             return
-        if run.process.descriptor >= 0:
-            asyncio.get_running_loop().remove_reader(run.process.descriptor)
-        self._children.discard(run.process.identity.pid)
-        run.process.close()
+        self._close(run.process)
         run.process = None
         run.main = None
+
+    def _close(self, process: Process) -> None:
+        if self._vigil is not None:
+            self._vigil.discard(process.descriptor)
+        self._children.discard(process.identity.pid)
+        process.close()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
