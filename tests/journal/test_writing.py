@@ -17,7 +17,7 @@ import pytest
 
 from uphold.core.events import Note, Recorded
 from uphold.errors import StoreUnavailable
-from uphold.journal import committing
+from uphold.journal import committing, writing
 from uphold.journal.audit import verify
 from uphold.journal.reading import JournalReader
 from uphold.journal.rows import Owner
@@ -413,5 +413,39 @@ def test_jobs_follow_their_order_and_can_be_read_from_outside_at_once(opened, pa
             assert (row["state"], row["updated_at"]) == ("succeeded", "2026-02-05T14:30:20.000Z")
             assert (row["job_id"], row["created_at"]) == ("job-1", "2026-02-05T14:30:15.000Z")
         await journal.close()
+
+    play(script)
+
+
+def in_the_file_itself(path):
+    """Count the events that need no log beside the file any more."""
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as plain:
+        return plain.execute("SELECT count(*) FROM events_t").fetchone()[0]
+
+
+def test_the_log_beside_the_file_is_shortened_in_a_pause_and_at_once_when_it_is_long(
+    opened, path, monkeypatch
+):
+    monkeypatch.setattr(committing, "_ROWS_TO_CHECKPOINT", 10)
+
+    async def script():
+        journal = opened()
+        monkeypatch.setattr(writing, "_A_PAUSE", 600.0)
+        await write(journal, 1, 36)
+        assert in_the_file_itself(path) == 0, "nobody has paused yet"
+        await write(journal, 36, 41)
+        assert in_the_file_itself(path) == 40, "it was four times as long as it should be"
+        await journal.close()
+        journal = opened()
+        monkeypatch.setattr(writing, "_A_PAUSE", 0.0)
+        await write(journal, 41, 52)
+        assert in_the_file_itself(path) >= 50
+        await journal.close()
+
+    async def write(journal, first, end):
+        for seq in range(first, end):
+            await journal.append(Batch(events=[news(seq)]))
+            await asyncio.sleep(0)
+        await journal.events()  # whatever was asked for before is done
 
     play(script)

@@ -73,9 +73,9 @@ class Committer:
         return self._since_prune // max(1, min(_ROWS_TO_PRUNE, keep.events // 10))
 
     @property
-    def checkpoint_due(self) -> bool:
-        """Tell whether the log beside the file has grown long."""
-        return self._since_checkpoint >= _ROWS_TO_CHECKPOINT
+    def overdue(self) -> int:
+        """Tell how often over the log beside the file has grown long."""
+        return self._since_checkpoint // _ROWS_TO_CHECKPOINT
 
     def prepare(self) -> None:
         """Open the journal, bring it up to date, and close it again."""

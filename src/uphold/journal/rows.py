@@ -32,8 +32,10 @@ INSERT_EVENT: Final = (
     " cause) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (seq) DO NOTHING"
 )
 UPSERT_SLOT: Final = (
-    "INSERT OR REPLACE INTO slots_t (slot, boot_id, state, generation, nonce, record)"
+    "INSERT INTO slots_t (slot, boot_id, state, generation, nonce, record)"
     " VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (slot) DO UPDATE SET boot_id = excluded.boot_id, state = excluded.state,"
+    " generation = excluded.generation, nonce = excluded.nonce, record = excluded.record"
 )
 UPSERT_WORKER: Final = (
     "INSERT INTO workers_t (worker_id, last_heartbeat_at, pid, hostname, status, poll_seconds,"

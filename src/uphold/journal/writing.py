@@ -34,6 +34,7 @@ _LARGEST_ANSWER: Final = 1_000
 _TRIES_WHILE_BUSY: Final = 100
 _BETWEEN_TRIES: Final = 0.02
 _A_MOMENT: Final = 0.01
+_A_PAUSE: Final = 1.0
 _FAR_TOO_MUCH: Final = 4
 _FEW: Final = 16
 """Events that are written sooner than a thread is woken."""
@@ -101,6 +102,7 @@ class SqliteJournal:
         self._asked = 0
         """Requests the thread has not answered; while there are any, the connection is its own."""
         self._pruning = False
+        self._checkpointing = False
         self._closed = False
 
     @property
@@ -133,10 +135,22 @@ class SqliteJournal:
         """
         if not self._write_here(batch):
             await self._ask(batch=batch)
-        if self._committer.checkpoint_due and not self._closed:
-            self._ask(work=self._committer.checkpoint)
+        self._consider_checkpoint()
         if self._keep is not None and not self._closed:
             self._consider_pruning(self._keep)
+
+    def _consider_checkpoint(self) -> None:
+        """Shorten the log in a pause: it waits for the disk, and whoever writes waits for it."""
+        if self._committer.overdue >= _FAR_TOO_MUCH:
+            self._checkpoint()
+        elif self._committer.overdue and not self._checkpointing:
+            self._checkpointing = True
+            asyncio.get_running_loop().call_later(_A_PAUSE, self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        self._checkpointing = False
+        if self._committer.overdue and not self._closed:
+            self._ask(work=self._committer.checkpoint)
 
     async def events(
         self, *, after: int = 0, limit: int = 100, worker: str | None = None
