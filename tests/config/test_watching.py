@@ -291,6 +291,9 @@ def test_nothing_stays_open_when_the_watch_ends(path):
         before = os.listdir("/proc/self/fd")
         async with Watched(path):
             pass
+        async with asyncio.timeout(10):  # the kernel takes a moment to let go of a watch
+            while len(os.listdir("/proc/self/fd")) > len(before):
+                await asyncio.sleep(0.005)
         assert len(os.listdir("/proc/self/fd")) == len(before)
 
     asyncio.run(run())

@@ -25,3 +25,24 @@ def test_what_is_free_is_given_back_from_the_middle_of_the_heap_too():
         [sys.executable, "-I", "-c", PROGRAM], capture_output=True, text=True, check=True
     )
     assert int(ran.stdout) > 15_000  # pages, of the 20,000 that were filled
+
+
+KEEPING = """
+import gc
+from uphold.host.memory import settle_down
+class Thing: pass
+kept = [Thing() for _ in range(1000)]
+lost = Thing()
+lost.itself = lost
+del lost
+settle_down()
+print(len([each for each in gc.get_objects() if isinstance(each, Thing)]), gc.get_freeze_count() > 1000)
+kept.clear()
+"""
+
+
+def test_what_stays_is_searched_for_cycles_once_and_never_again():
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", KEEPING], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["0", "True"]

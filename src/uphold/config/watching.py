@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.config.files import marks_on_disk
 from uphold.config.inotify import FolderNews, entries_of
+from uphold.host.threads import aside
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -75,7 +76,7 @@ class ConfigWatch:
     def _deafen(self) -> None:
         if self._news is not None:
             asyncio.get_running_loop().remove_reader(self._news.descriptor)
-            self._news.close()
+            aside(self._news.close)  # the kernel takes 10 ms to let go of a watch
             self._news = None
 
     def _hear(self) -> None:

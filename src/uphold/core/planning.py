@@ -104,11 +104,11 @@ def plan_worker(name: str, situation: Situation) -> Iterable[Verdict]:
     """Decide about every slot of one worker."""
     entry = situation.declaration.workers.get(name)
     known = situation.observed.slots
-    closing = situation.declaration.closing == "stop"
+    wanted = entry is not None and situation.declaration.closing != "stop" and entry.wanted
     declared = {} if entry is None else dict.fromkeys(entry.slots())
     for slot in declared:
         status = known.get(slot)
-        if entry is not None and entry.wanted and not closing:
+        if entry is not None and wanted:
             yield _plan_wanted(entry, status or SlotStatus(slot=slot), situation)
         elif status is not None:
             yield _plan_unwanted(status, entry, situation, declared=True)

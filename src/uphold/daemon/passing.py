@@ -38,7 +38,7 @@ from uphold.daemon.serving import (
     Launch,
     _abandon,
     _about,
-    _dismiss,
+    _hear_out,
     _heard,
     _journal,
     _own_note,
@@ -106,7 +106,7 @@ async def pass_once(
         book = Logbook(
             home.logs,
             wall=lambda: clock.now().wall,
-            scrub=lambda text: redactors.current().text(text),
+            scrub=lambda texts: redactors.current().texts(texts),
             echo=_ECHO if echo else None,
         )
         with closing(book):
@@ -257,7 +257,7 @@ class _Pass:
                 await journal.prune(clock.now().wall)
             await supervisor.beat()
             await supervisor.abandon()
-            await _dismiss((), stories)
+            await _hear_out(stories)
             final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
             mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
 

@@ -46,7 +46,7 @@ from uphold.host.clock import MachineClock, boot_id
 from uphold.host.files import make_private_folder, refuse_network_filesystem
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
-from uphold.host.memory import give_back
+from uphold.host.memory import settle_down
 from uphold.host.mirrors import ORDER, RuntimeMirror, read_mirror
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import SqliteJournal, open_journal
@@ -57,7 +57,7 @@ from uphold.wire.mirroring import render_quickly
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator
 
     from uphold.core.specs import StoreSpec
     from uphold.host.homes import Home
@@ -70,6 +70,8 @@ _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 _AFTER_STARTS: Final = 1.0
 """Seconds after which what the first starts took is no longer needed."""
+_LAST_STORIES: Final = 2.0
+"""Seconds that whoever writes the log has to finish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,10 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
     home = launch.home
     name = config.current.settings.supervisor.name
     async with AsyncExitStack() as stack:
+        # First, so that it is waited for last: it writes while everybody else ends.
+        mirror = stack.enter_context(
+            closing(RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER)))
+        )
         journal, rescued = _journal(home, config, owner, clock)
         stack.push_async_callback(journal.close)
         redactors = _Redactors(config)
@@ -203,9 +209,6 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
 
         outreach.attend(supervisor)
         about = partial(_about, launch, owner, name, supervisor, redactors)
-        mirror = stack.enter_context(
-            closing(RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER)))
-        )
         # In the background we may have been started by a service that is not us.
         manager = ServiceManager(launch.environ if launch.foreground else {}, owner.pid)
         service = stack.enter_context(closing(Service(supervisor, manager)))
@@ -255,11 +258,15 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         _say_ready(launch.ready_fd, owner.pid, supervisor)
         service.begin()
         pulse.begin()
-        asyncio.get_running_loop().call_later(_AFTER_STARTS, give_back)
+        asyncio.get_running_loop().call_later(_AFTER_STARTS, settle_down)
         code = await supervisor.wait()
-        await _dismiss(helpers, stories)
+        for task in helpers:
+            task.cancel()
+        # Written while the helpers end and the last stories are told.
         final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
-        mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
+        view = partial(runtime_view, supervisor.snapshot(), final, clock.now().wall)
+        mirror.show(view, last=True)
+        await _hear_out(stories, *helpers)
         return _End(code, _owed(supervisor, config, copies))
 
 
@@ -297,7 +304,7 @@ def _logbook(home: Home, clock: MachineClock, redactors: _Redactors) -> Logbook:
     return Logbook(
         home.logs,
         wall=lambda: clock.now().wall,
-        scrub=lambda text: redactors.current().text(text),
+        scrub=lambda texts: redactors.current().texts(texts),
     )
 
 
@@ -368,11 +375,9 @@ def _about(
     }
 
 
-async def _dismiss(helpers: Sequence[asyncio.Task[None]], stories: asyncio.Task[None]) -> None:
-    """End the helpers; whoever writes the log may finish first."""
-    for task in helpers:
-        task.cancel()
-    await asyncio.wait({*helpers, stories}, timeout=2.0)
+async def _hear_out(stories: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
+    """Let whoever writes the log finish, and others whose end is near."""
+    await asyncio.wait({stories, *others}, timeout=_LAST_STORIES)
     stories.cancel()
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from uphold.engine.bus import Subscription
+    from uphold.engine.snapshots import Snapshot
     from uphold.engine.supervisor import Supervisor
     from uphold.host.logbooks import Logbook
     from uphold.host.mirrors import RuntimeMirror
@@ -35,7 +36,8 @@ async def tell_stories(
 ) -> None:
     """Write events into the logs, a moment after they happened: acting on them comes first."""
     while await news.wait():
-        await _calm(supervisor, clock, _BEFORE_STORIES)
+        if supervisor.snapshot().declaration.closing is None:
+            await _calm(supervisor, clock, _BEFORE_STORIES)
         while recorded := news.take_waiting(_STORIES_AT_ONCE):
             book.write_all(entry for each in recorded if (entry := narrate(each)) is not None)
             for hear, each in product(others, recorded):
@@ -56,9 +58,15 @@ async def reflect(
         if alike(supervisor.snapshot(), shown) and supervisor.trouble == trouble:
             continue
         # First the pause: what has just begun must not wait while a thread writes about it.
-        await _calm(supervisor, clock, pause_between(len(supervisor.snapshot().observed.slots)))
+        await _calm(supervisor, clock, _pause(supervisor.snapshot()))
         shown, trouble = supervisor.snapshot(), supervisor.trouble
         mirror.show(partial(runtime_view, shown, about()))
+
+
+def _pause(seen: Snapshot) -> float:
+    # Whoever ends soon is written down once, at the end.
+    least = 0.0 if seen.declaration.closing is None else _LONGEST_SILENCE
+    return max(least, pause_between(len(seen.observed.slots)))
 
 
 async def _calm(supervisor: Supervisor, clock: Clock, seconds: float) -> None:

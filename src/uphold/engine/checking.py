@@ -98,9 +98,9 @@ class Checks:
         """Keep up with what happened to slots."""
         self._observed = observed
         for each in recorded:
-            slot = getattr(each.event, "slot", None)
-            if slot is None:
-                continue
+            if isinstance(each.event, events.Note | events.StateChanged):
+                continue  # a change of state comes with the fact that caused it
+            slot = each.event.slot
             status = observed.slots.get(slot)
             run = self._runs.get(slot)
             if status is None or not is_patient(status):

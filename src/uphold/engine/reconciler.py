@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from uphold.core.actions import (
@@ -54,6 +55,7 @@ _LONGEST_PAUSE: Final = 0.03
 _MANY: Final = 8
 """From so many facts in a turn on there is a rush: the next turn waits for as many again, or
 until all that was begun has come to something."""
+_PLENTY: Final = 250
 _CLOSE_ENOUGH: Final = 0.001
 _MOST_STARTS: Final = 100
 _ENDINGS: Final = (Stop, Abort, Kill)
@@ -96,6 +98,8 @@ class Reconciler:
         self._begun: set[str] = set()
         """Slots of which something was begun that has not come to anything yet."""
         self._all_told = asyncio.Event()
+        self._plenty = inf
+        """So many facts are worth a turn although more are about to come."""
         self._turning = False
         self.turned = 0
         """Version of the declaration that the last whole turn went by."""
@@ -107,7 +111,7 @@ class Reconciler:
         self._alarm.set()
         if isinstance(fact, _CAME_TO_SOMETHING):
             self._begun.discard(fact.slot)
-            if not self._begun:
+            if not self._begun or len(self._facts) >= self._plenty:
                 self._all_told.set()
 
     def wake(self, names: Iterable[str] | None) -> None:
@@ -132,11 +136,14 @@ class Reconciler:
 
     async def _rest(self) -> None:
         """Leave others their time; in a rush, wait for what was begun: turns become larger."""
-        if self._declared().closing is not None and not self._begun:
-            return  # all has come to something, and nobody is left who needs the time
-        pause = self._rest_until - self._clock.now().mono
-        if pause > 0:
-            await self._clock.sleep(pause)
+        if self._declared().closing is None:
+            pause = self._rest_until - self._clock.now().mono
+            if pause > 0:
+                await self._clock.sleep(pause)
+        else:  # nobody is left who needs the time: the first ends are recorded during the last
+            self._plenty = _PLENTY
+            if len(self._facts) >= _PLENTY:
+                return
         if not self._begun or self._rush_until <= self._clock.now().mono:
             return
         self._all_told.clear()

@@ -55,8 +55,8 @@ class RuntimeMirror:
         self.problem: str | None = None
         """Why the file is behind; None while it is not."""
 
-    def show(self, state: State | Callable[[], State]) -> None:
-        """Make this the state, soon. Never waits and never fails.
+    def show(self, state: State | Callable[[], State], *, last: bool = False) -> None:
+        """Make this the state, soon; the last one at once. Never waits and never fails.
 
         The state must not change any more; or hand over a function that makes it, which
         another thread calls only when it is about to be written.
@@ -66,6 +66,7 @@ class RuntimeMirror:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._serve, name="mirror", daemon=True)
                 self._thread.start()
+            self._closing = self._closing or last
             self._wake.notify()
 
     def close(self) -> None:

@@ -39,3 +39,8 @@ async def in_thread(work: Callable[[], Answer]) -> Answer:
     # Not `threading`: that waits until the thread has begun, which a busy machine lets us feel.
     _thread.start_new_thread(run, ())
     return await future
+
+
+def aside(work: Callable[[], None]) -> None:
+    """Have something done that may take a moment, and that nobody waits for."""
+    _thread.start_new_thread(work, ())
