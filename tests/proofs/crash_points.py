@@ -259,4 +259,4 @@ def untouched(trial, point):
 
 
 if __name__ == "__main__":
-    main({"points": points})
+    main({"core": points})

@@ -355,4 +355,4 @@ EFFECTS = {
 
 
 if __name__ == "__main__":
-    main({"points": points})
+    main({"flags": points})

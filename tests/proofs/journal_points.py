@@ -202,4 +202,4 @@ def look(path, said):
 
 
 if __name__ == "__main__":
-    main({"points": points})
+    main({"journal": points})
