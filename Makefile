@@ -59,7 +59,7 @@ bench: $(BENCH)/installed $(VENV)/tested
 	@$(BENCH)/bin/python tools/bench_runner.py || echo "the runner adds more than it may (150 ms, 12 MB)"
 	@$(BIN)/python tools/bench_store.py || echo "copying to a database is slower than 5,000 rows/s"
 
-## soak: the longer proofs, one line each
+## soak: the longer proofs, one line each, on two lanes (about eight hours)
 soak: $(VENV)/tested
 	@tools/provide.sh
 	@$(BIN)/python tools/soak.py

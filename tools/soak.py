@@ -1,9 +1,11 @@
-"""The long proofs of tests/proofs, one after the other, in one table.
+"""The long proofs of tests/proofs in one table, on two lanes: some live, the others calculate.
 
-Each row is a program of its own with a seed that is printed; `--write` keeps the table in
-docs/reliability.md. `--scale 0.01` is a rehearsal, `--only T01` a part. `--parts 20` runs each
-proof in pieces with seeds of their own and keeps their sum, so that one that is cut short loses
-its last piece only; `--parts 20 --more 8` runs eight pieces more of what the page already has.
+Those that only calculate (on virtual time, or by bytes) take what the others leave of the
+machine, which wait most of the time. Each row is a program of its own with a seed that is
+printed; `--write` keeps the table in docs/reliability.md. `--scale 0.01` is a rehearsal, `--only
+T01` a part. `--parts 20` runs each proof in pieces with seeds of their own and keeps their sum, so
+that one that is cut short loses its last piece only; `--parts 20 --more 8` runs eight pieces more
+of what the page already has.
 """
 
 from __future__ import annotations
@@ -15,12 +17,19 @@ import json
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+RUNNING: set[subprocess.Popen[str]] = set()
+OVER = threading.Event()
+"""Somebody has had enough: no further proof begins."""
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/reliability.md"
 BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
@@ -38,6 +47,8 @@ class Row:
 
 
 PROOFS = "tests/proofs"
+CALCULATE = ("T02", "T03", "T18")
+"""They use a processor and nothing else, so they may run beside real processes, behind them."""
 TABLE = (
     Row("T01", "kill -9 at random instants, warm", f"{PROOFS}/crashing.py", "warm", 10_000),
     Row("T01", "kill -9 at random instants, cold", f"{PROOFS}/crashing.py", "cold", 1_000),
@@ -98,19 +109,34 @@ def main() -> int:
     print(
         f"{'test':6}{'what':48}{'count':>10}{'violations':>12}{'seconds':>9}  figures", flush=True
     )
+    lanes = [[row for row in chosen if (row.test in CALCULATE) is lane] for lane in (True, False)]
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        try:
+            return 1 if sum(pool.map(lambda lane: go_along(lane, args), lanes)) else 0
+        except KeyboardInterrupt:
+            OVER.set()
+            for each in tuple(RUNNING):
+                each.send_signal(signal.SIGINT)
+            raise
+
+
+def go_along(lane: list[Row], args: argparse.Namespace) -> int:
+    """Run the proofs of one lane, one after the other; tells how many found something."""
     bad = 0
-    for row in chosen:
+    for row in lane:
         count = max(1, round(row.count * args.scale / args.parts))
         for part in range(args.parts if args.more is None else args.more):
             seed = secrets.randbelow(2**31) if args.seed is None else args.seed + part
             verdict = prove(row, count, seed)
+            if OVER.is_set():
+                return bad
             bad += bool(verdict["violations"])
             print(line(row, verdict), flush=True)
             for violation in verdict["violations"][:20]:  # type: ignore[index]
                 print(f"      {violation}", file=sys.stderr, flush=True)
             if args.write:
                 keep(row, verdict, add=part > 0 or args.more is not None)
-    return 1 if bad else 0
+    return bad
 
 
 def prove(row: Row, count: int, seed: int) -> dict[str, object]:
@@ -118,15 +144,34 @@ def prove(row: Row, count: int, seed: int) -> dict[str, object]:
     began = time.perf_counter()
     command = [sys.executable, row.module, row.proof, str(count), "--seed", str(seed)]
     finding = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}  # as pytest finds them too
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, env=finding
-    )
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=finding,
+        start_new_session=True,
+    ) as running:
+        RUNNING.add(running)
+        if row.test in CALCULATE:
+            step_back(running.pid)
+        said, complained = running.communicate()
+        RUNNING.discard(running)
     try:
-        verdict: dict[str, object] = json.loads(done.stdout.strip().splitlines()[-1])
+        verdict: dict[str, object] = json.loads(said.strip().splitlines()[-1])
     except (IndexError, json.JSONDecodeError):
-        text = f"seed {seed}: the proof ended with {done.returncode}: {done.stderr[-2000:]}"
+        text = f"seed {seed}: the proof ended with {running.returncode}: {complained[-2000:]}"
         verdict = {"count": 0, "violations": [text], "figures": [], "seed": seed}
     return {**verdict, "seconds": time.perf_counter() - began}
+
+
+def step_back(pid: int) -> None:
+    """Let a process have only what nobody else wants."""
+    with suppress(OSError):  # it has ended already
+        os.setpriority(os.PRIO_PROCESS, pid, 19)
+        # Where the kernel shares by sessions, niceness counts only within one.
+        Path(f"/proc/{pid}/autogroup").write_text("19")
 
 
 def line(row: Row, verdict: dict[str, object]) -> str:
