@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from uphold.core.altering import alter
 from uphold.core.statuses import SupervisorStatus
 from uphold.engine.bus import LocalBus
 from uphold.engine.snapshots import Snapshot
@@ -42,7 +43,7 @@ class Board:
 
     def change(self, **changes: Any) -> None:
         """Put up the next snapshot, with these differences."""
-        self._snapshot = replace(
+        self._snapshot = alter(
             self._snapshot,
             version=self._snapshot.version + 1,
             **changes,
