@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -116,11 +117,17 @@ class Site:
         return timed(work)
 
 
-@contextmanager
-def site(kind: type[Contender], size: int) -> Iterator[Site]:
-    """Give a site that is not started yet; its folder goes afterwards."""
-    with tempfile.TemporaryDirectory(prefix="uphold-bench-") as folder:
-        yield Site(kind, Path(folder), size)
+AREA = tempfile.TemporaryDirectory(prefix="uphold-bench-")
+"""Where everything is put; it goes when the last figure is taken, and nothing of it before.
+
+ext4 passes over what was removed in the last minutes, one inode after the other: whoever makes a
+thousand files right after a thousand were removed would be measured with that.
+"""
+
+
+def new_folder() -> Path:
+    """Make a folder for one contender and one turn."""
+    return Path(tempfile.mkdtemp(dir=AREA.name))
 
 
 def lives(kind: type[Contender], size: int, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
@@ -128,19 +135,19 @@ def lives(kind: type[Contender], size: int, effort: Effort, wanted: set[str]) ->
     if kind is Supervisord and size >= MANY:
         effort = effort.for_the_slow()
     for turn in range(effort.rounds):
-        with site(kind, size) as here:
-            yield "start", here.start()
-            try:
-                if turn == 0:
-                    yield from looks(here, effort, wanted)
-                if turn == 1 and "revive" in wanted:
-                    time.sleep(effort.settle)
-                    yield "revive", here.kill_all()
+        here = Site(kind, new_folder(), size)
+        yield "start", here.start()
+        try:
+            if turn == 0:
+                yield from looks(here, effort, wanted)
+            if turn == 1 and "revive" in wanted:
                 time.sleep(effort.settle)
-            finally:
-                took = here.stop()
-            if turn:  # the first had more to do before it was stopped
-                yield "stop", took
+                yield "revive", here.kill_all()
+            time.sleep(effort.settle)
+        finally:
+            took = here.stop()
+        if turn:  # the first had more to do before it was stopped
+            yield "stop", took
 
 
 def looks(here: Site, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
@@ -171,27 +178,28 @@ def looks(here: Site, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
 def floods(kind: type[Contender], effort: Effort) -> Iterator[Sample]:
     """Let one worker write as fast as it can, into logs that are rotated."""
     for _ in range(effort.rounds):
-        with tempfile.TemporaryDirectory(prefix="uphold-bench-") as folder:
-            sign = Path(folder, "sign")
-            with speaking(kind, Path(folder), [("flood", effort.flood, sign)]) as pids:
-                before = cpu(pids)
-                sign.touch()
-                took = float(wait_for_file(Path(f"{sign}.took")))
-                time.sleep(0.3)  # what the pipe still held
-                yield "flood", effort.flood / took
-                yield "flood-cpu", (cpu(pids) - before) * 1000 / effort.flood
+        folder = new_folder()
+        sign = folder / "sign"
+        with speaking(kind, folder, [("flood", effort.flood, sign)]) as pids:
+            before = cpu(pids)
+            sign.touch()
+            took = float(wait_for_file(Path(f"{sign}.took")))
+            time.sleep(0.3)  # what the pipe still held
+            yield "flood", effort.flood / took
+            yield "flood-cpu", (cpu(pids) - before) * 1000 / effort.flood
+        shutil.rmtree(folder)  # few files, and much in them
 
 
 def trickles(kind: type[Contender], effort: Effort) -> Iterator[Sample]:
     """Let a hundred workers write now and then."""
-    with tempfile.TemporaryDirectory(prefix="uphold-bench-") as folder:
-        sign = Path(folder, "sign")
-        with speaking(kind, Path(folder), [("trickle", LINES_EACH, sign)] * SPEAKERS) as pids:
-            sign.touch()
-            time.sleep(effort.settle)
-            before = cpu(pids)
-            time.sleep(effort.talk)
-            yield "trickle", (cpu(pids) - before) * 10.0 / effort.talk
+    folder = new_folder()
+    sign = folder / "sign"
+    with speaking(kind, folder, [("trickle", LINES_EACH, sign)] * SPEAKERS) as pids:
+        sign.touch()
+        time.sleep(effort.settle)
+        before = cpu(pids)
+        time.sleep(effort.talk)
+        yield "trickle", (cpu(pids) - before) * 10.0 / effort.talk
 
 
 @contextmanager
