@@ -27,3 +27,13 @@ def test_what_nobody_waits_for_is_done_all_the_same():
         await asyncio.wait_for(done.wait(), 10)
 
     asyncio.run(scene())
+
+
+def test_without_threads_it_is_done_at_once(monkeypatch):
+    def no_more(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("_thread.start_new_thread", no_more)
+    done = []
+    aside(lambda: done.append(True))
+    assert done == [True]

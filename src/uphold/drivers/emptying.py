@@ -34,6 +34,8 @@ PROOF_BY_DESCENT: Final = "level B: lock free, no descendant left"
 PROOF_BY_GROUP: Final = "level A: lock free, its control group is empty"
 """Said only when marks or descent show nothing either: a tool of root's may leave its group."""
 _PATIENCE: Final = 2.0
+_ORPHANS_STAY: Final = 0.01
+"""For so long it is not asked again whether any are left: a thousand ends ask at the same time."""
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 _SLOW_PAUSE: Final = 1.0
@@ -71,6 +73,7 @@ class Emptier:
         self._claimed = claimed
         self._is_reaper = is_reaper()
         self._no_orphans_at = -1.0
+        self._orphans_until = -1.0
 
     async def empty(self, run: Run) -> str:
         """End everything of a slot; say how it is proved. Complains once if it lasts."""
@@ -98,7 +101,10 @@ class Emptier:
 
     def plain_proof(self, run: Run) -> str | None:
         """Prove without a look at all processes that nothing is left, where that is possible."""
-        return _proof(run, PROOF_BY_DESCENT) if self._is_plainly_empty(run) else None
+        try:
+            return _proof(run, PROOF_BY_DESCENT) if self._is_plainly_empty(run) else None
+        except OSError:  # without descriptors, say: who cannot look has proved nothing
+            return None
 
     def _is_plainly_empty(self, run: Run) -> bool:
         if not self._is_reaper or not run.descended or run.exit is None:
@@ -108,10 +114,10 @@ class Emptier:
         if self._no_orphans_at < run.ended_at:
             # One look serves all that had ended before it.
             now = self._clock.now().mono
-            try:
-                if has_orphans(self._claimed):
-                    return False
-            except OSError:  # without descriptors, say: who cannot look has proved nothing
+            if now < self._orphans_until:
+                return False
+            if has_orphans(self._claimed):
+                self._orphans_until = now + _ORPHANS_STAY
                 return False
             self._no_orphans_at = now
         return not is_held(self._home.slot_lock(run.slot))

@@ -20,7 +20,7 @@ from uphold.drivers.weighing import TOO_MUCH_MEMORY, Scale, out_of_memory
 from uphold.host.processes.containment import Ending
 from uphold.host.processes.reaping import StrangerReaper
 from uphold.host.processes.slotlocks import is_held
-from uphold.host.processes.vigils import Vigil
+from uphold.host.processes.vigils import Vigil, is_possible
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -66,7 +66,12 @@ class Watch:
         self._reaper: StrangerReaper | None = None
 
     def begin(self) -> None:
-        """Take strangers in from now on; needs the running loop. Once is enough."""
+        """Take strangers in and hear of ends from now on; needs the running loop. Once is enough.
+
+        Before anything is started: a process that cannot be watched must not come to be.
+        """
+        if self._vigil is None and is_possible():
+            self._vigil = Vigil()
         if self._reaper is None:
             self._reaper = StrangerReaper(self._children.__contains__)
 
@@ -76,8 +81,7 @@ class Watch:
         if process.child:
             self._children.add(process.identity.pid)
         if process.descriptor >= 0:
-            if self._vigil is None:
-                self._vigil = Vigil()
+            assert self._vigil is not None, "there are no pidfds without epoll, and it was begun"
             self._vigil.add(process.descriptor, partial(self._ended, run, process))
         else:
             self.task(self._look_until_ended(run, process), f"watch {run.slot}")
@@ -189,6 +193,7 @@ class Watch:
         )
         ending = await self.exit_of(process, _EXIT_PATIENCE)
         run.exit = replace(unknown, code=ending.code, signal=ending.signal)
+        run.ended_at = self._clock.now().mono
         self.empty(run)
 
     async def _look_until_ended(self, run: Run, process: Process) -> None:

@@ -43,4 +43,7 @@ async def in_thread(work: Callable[[], Answer]) -> Answer:
 
 def aside(work: Callable[[], None]) -> None:
     """Have something done that may take a moment, and that nobody waits for."""
-    _thread.start_new_thread(work, ())
+    try:
+        _thread.start_new_thread(work, ())
+    except RuntimeError:  # there may be no more threads: then it takes that moment of ours
+        work()

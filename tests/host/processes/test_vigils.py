@@ -78,6 +78,35 @@ def test_who_was_let_go_is_not_told_of_although_it_ended_before():
     asyncio.run(scene())
 
 
+def test_whoever_gets_the_number_of_one_that_ended_is_not_taken_for_it():
+    """The first who is called closes the second's descriptor; a living process gets its number."""
+
+    async def scene():
+        vigil, told = Vigil(), []
+        with sleepers(2) as (first, second), sleepers(1) as (living,):
+            spare = os.dup(second)
+
+            def ended():
+                vigil.discard(second)
+                os.close(second)
+                os.dup2(living, second)
+                vigil.add(second, partial(told.append, "one that lives"))
+
+            vigil.add(first, ended)
+            vigil.add(second, partial(told.append, "the second"))
+            for each in (first, second):
+                end(each)
+                os.waitid(os.P_PIDFD, each, os.WEXITED | os.WNOWAIT)
+            await until(lambda: first not in vigil._waiting)
+            await asyncio.sleep(0)
+            vigil.close()
+            os.dup2(spare, second)
+            os.close(spare)
+        assert "one that lives" not in told
+
+    asyncio.run(scene())
+
+
 def test_one_listener_that_fails_is_reported_and_the_others_hear():
     async def scene():
         mistakes, told = [], []

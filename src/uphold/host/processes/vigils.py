@@ -46,12 +46,19 @@ class Vigil:
             self._epoll.close()
 
     def _tell(self) -> None:
-        for descriptor, _ in self._epoll.poll(0, _AT_ONCE):
-            ended = self._waiting.get(descriptor)
-            if ended is not None:  # else one of the others let go of it just now
+        # All of them first: whoever is called may close descriptors, and open others by the same
+        # numbers, whose processes live.
+        told = [(each, self._waiting.get(each)) for each, _ in self._epoll.poll(0, _AT_ONCE)]
+        for descriptor, ended in told:
+            if ended is not None and self._waiting.get(descriptor) is ended:
                 self.discard(descriptor)
                 try:
                     ended()
                 except Exception as cause:  # noqa: BLE001 - a boundary: others wait for theirs
                     context = {"message": "the end of a process was mistold", "exception": cause}
                     self._loop.call_exception_handler(context)
+
+
+def is_possible() -> bool:
+    """Tell whether this kernel can watch many at once."""
+    return hasattr(select, "epoll")
