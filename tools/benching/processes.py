@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 DEADLINE = 120.0
+BIRTH = 1.0
+"""Seconds after which a number that was given out has a process, if it ever had one."""
 LOWEST = 300
 """Numbers of processes begin here again when they have reached their highest."""
 
@@ -26,7 +28,8 @@ class Census:
     def __init__(self, word: str) -> None:
         self._beginning = b"sleep\0" + word.encode()
         self._last = _last_number()
-        self._unclear: set[int] = set()
+        self._unclear: dict[int, float] = {}
+        """Numbers that may become ours, and until when even one without a process may."""
         self.alive: set[int] = set()
         for name in filter(str.isdigit, os.listdir("/proc")):
             self._look_at(int(name))
@@ -34,11 +37,12 @@ class Census:
     def look(self) -> None:
         """Find workers that were born since the last look."""
         last = _last_number()
-        for pid in tuple(self._unclear):
-            self._unclear.discard(pid)
-            self._look_at(pid)
+        waiting, self._unclear = self._unclear, {}
+        for pid, until in waiting.items():
+            self._look_at(pid, until)
+        soon = time.perf_counter() + BIRTH
         for pid in _between(self._last, last):
-            self._look_at(pid)
+            self._look_at(pid, soon)
         self._last = last
 
     def wait_for(self, count: int, *, pause: float = 0.001) -> None:
@@ -60,12 +64,13 @@ class Census:
         while any(map(self._is_ours, self.alive)) and time.perf_counter() < end:
             time.sleep(0.001)
 
-    def _look_at(self, pid: int) -> None:
+    def _look_at(self, pid: int, until: float = 0.0) -> None:
         if self._is_ours(pid):
             self.alive.add(pid)
-        elif Path(f"/proc/{pid}").exists():
-            # Between birth and exec it still looks like whoever started it.
-            self._unclear.add(pid)
+        elif time.perf_counter() < until or Path(f"/proc/{pid}").exists():
+            # A number is given out before its process can be seen, and between birth and exec
+            # that looks like whoever started it.
+            self._unclear[pid] = until
 
     def _is_ours(self, pid: int) -> bool:
         return cmdline(pid).startswith(self._beginning)
