@@ -36,7 +36,12 @@ class Episodes:
             if row.identity is not None and row.identity.boot_id == boot_id
         }
         self._automatic = dict(self._failures)
-        self._lasted.clear()
+        self._lasted = {
+            slot: row.since - row.started_at
+            for slot, row in rows.items()
+            if slot in self._up_since and row.state is State.STOPPING and not row.stop_asked
+        }
+        """What was left behind is being ended: the run was over when its main process was."""
 
     def reported(self, fact, status, now):
         """Hear of a fact before it is taken in: how long has its run been up?"""
@@ -46,6 +51,7 @@ class Episodes:
             known = status is not None and status.identity == fact.identity
             self._up_since[fact.slot] = status.started_at if known else now
             self._since.pop(fact.slot, None)
+            self._lasted.pop(fact.slot, None)
         elif isinstance(fact, events.StartFailed):
             if fact.slot not in self._up_since:  # else it runs, whatever its driver says
                 self._since.setdefault(fact.slot, now)
