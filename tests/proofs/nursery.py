@@ -29,7 +29,9 @@ class Nursery:
     def supervisor(self, home, config, errors, *more):
         """Fork a supervisor of this home; `more` are words for it; gives its process id."""
         words = ["--home", str(home), "--config", str(config), *more]
-        return self._ask({"words": words, "errors": str(errors)})
+        pid = self._ask({"words": words, "errors": str(errors)})
+        self._ended.pop(pid, None)  # numbers come again after some ten thousand processes
+        return pid
 
     def ended(self, pid):
         """Give the exit code (negative: the signal) once it has ended, None before."""
