@@ -216,7 +216,9 @@ def test_a_file_that_cannot_be_believed_is_counted_once_for_each_of_its_states(t
 
     async def scene(post):
         await post.clock.advance(1)
-        file.write_text('{"progress": NaN}')
+        whole = tmp_path / "whole"  # a file that is being written is no JSON yet, for a moment
+        whole.write_text('{"progress": NaN}')
+        whole.rename(file)
         await until(post, lambda: post.driver.state("probe").info["refused"])
         for _ in range(20):
             await post.clock.advance(1)

@@ -222,7 +222,9 @@ class Witness:
             if count and last - first + 1 != count:
                 yield f"events {first} to {last} are only {count}"
         for path in Path(self.home).glob("journal.db.corrupt-*"):
-            if path.stat().st_size:  # an empty one was about to be made
+            itself = path.with_name(path.name.removesuffix("-journal"))
+            # An empty one was about to be made, whatever its first transaction had noted.
+            if path.stat().st_size and not (itself.exists() and not itself.stat().st_size):
                 yield f"{path.name} was set aside as damaged"
 
     def _ask(self, question):
