@@ -7,7 +7,7 @@ whoever asks for it: the watch, the verb or a signal.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ class FileConfig:
     def reload(self) -> Settings:
         """Read the file again; ConfigInvalid if it is wrong, and then the old settings stay."""
         with self._one_at_a_time:
-            settings = self._look().settings_or_raise()
+            settings = _over(self._current.settings, self._look().settings_or_raise())
             if settings != self._current.settings:
                 self._current = Revision(settings=settings, version=self._current.version + 1)
                 for listener in tuple(self._listeners):
@@ -80,3 +80,15 @@ class FileConfig:
         # Of wrong files too: one mistake is told once, and not again until the file changes.
         self._marks = reading.marks
         return reading
+
+
+def _over(before: Settings, after: Settings) -> Settings:
+    """Give the new settings with the old values where they say the same.
+
+    Most edits are about few of many workers. Whoever compares next (and everybody does) then sees
+    at a glance that the others are the same, and there is one of each in memory, not two.
+    """
+    known = {spec.name: spec for spec in before.workers}
+    kept = (known.get(spec.name, spec) for spec in after.workers)
+    pairs = zip(kept, after.workers, strict=True)
+    return replace(after, workers=tuple(old if old == new else new for old, new in pairs))

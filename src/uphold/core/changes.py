@@ -39,7 +39,7 @@ _TABLES: Final = frozenset({"logs", "stop", "backoff"})
 
 def differences(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:
     """Name every key that differs, tables key by key."""
-    if before == after:
+    if before is after or before == after:
         return ()
     found: list[str] = []
     for spec_field in fields(WorkerSpec):

@@ -136,7 +136,7 @@ def _declared(declaration: Declaration, wish: orders.Declare, version: int) -> D
     config_version = declaration.config_version + 1
     for spec in (*(wish.companions or ()), *wish.specs):
         before = declaration.workers.get(spec.name)
-        if before is not None and before.spec == spec:
+        if before is not None and (before.spec is spec or before.spec == spec):
             workers[spec.name] = before
             continue
         after = _fresh(declaration, spec) if before is None else follow_file(before, spec)

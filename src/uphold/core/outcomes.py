@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.orders import Wish
 
-SETTLING: Final = 0.2
+SETTLING: Final = 0.15
 """Seconds a process must stay up before a start somebody waits for is called done (B-72)."""
 
 

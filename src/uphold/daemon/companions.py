@@ -136,11 +136,13 @@ class PumpLink:
     def settle(self, specs: Iterable[WorkerSpec]) -> None:
         """Write down how each log is kept, and say so if it changed."""
         default = _terms(Logs())
-        differing = {
-            spec.name: {key: value for key, value in terms.items() if value != default[key]}
-            for spec in specs
-            if (terms := _terms(spec.logs)) != default
+        logs = {spec.name: spec.logs for spec in specs}
+        # Workers that keep to [defaults] have one value in common: what it says is found once.
+        own = {
+            id(each): {key: value for key, value in _terms(each).items() if value != default[key]}
+            for each in {id(each): each for each in logs.values()}.values()
         }
+        differing = {name: terms for name, each in logs.items() if (terms := own[id(each)])}
         with self._settling:
             self._wanted = json.dumps({"default": default, "slots": differing}).encode()
             self._write_settings()

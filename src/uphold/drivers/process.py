@@ -33,7 +33,7 @@ from uphold.host.processes.groups import Groups
 from uphold.host.processes.outputs import Outputs
 from uphold.host.processes.scanning import Scanner
 from uphold.host.processes.slotlocks import read_record
-from uphold.host.proctable import read_stat
+from uphold.host.proctable import ended_of, read_stat
 from uphold.ports.drivers import Launch, Sighting, Trace
 
 if TYPE_CHECKING:
@@ -226,14 +226,14 @@ class ProcessDriver:
         """Look at one slot; KeyError for one it never heard of."""
         run = self._watch.runs.get(slot)
         if run is not None:
-            return _sighting(run)
+            return _sightings([run])[slot]
         if slot not in self._declared():
             raise KeyError(slot)
         return Sighting(slot=slot, generation=0, connected=False, info={})
 
     def states(self) -> Mapping[str, Sighting]:
         """Look at all slots."""
-        seen = {slot: _sighting(run) for slot, run in self._watch.runs.items()}
+        seen = _sightings(self._watch.runs.values())
         for slot in self._declared():
             if slot not in seen:
                 seen[slot] = Sighting(slot=slot, generation=0, connected=False, info={})
@@ -418,11 +418,18 @@ def _ask_to_end(main: Process, how: StopRule) -> None:
             main.send(number)
 
 
-def _sighting(run: Run) -> Sighting:
+def _sightings(runs: Collection[Run]) -> dict[str, Sighting]:
+    held = (run.process.descriptor for run in runs if run.process is not None)
+    ended = ended_of(descriptor for descriptor in held if descriptor >= 0)
+    return {run.slot: _sighting(run, ended) for run in runs}
+
+
+def _sighting(run: Run, ended: frozenset[int]) -> Sighting:
     process = run.process
     if process is None or run.exit is not None:
         return Sighting(slot=run.slot, generation=run.generation, connected=False, info={})
-    if not process.alive():  # its exit is on the way, with its code
+    held = process.descriptor
+    if held in ended or (held < 0 and not process.alive()):  # its exit is on the way, with its code
         on_the_way = {"ending": True}
         return Sighting(slot=run.slot, generation=run.generation, connected=False, info=on_the_way)
     known = {"pid": process.identity.pid, "adopted": run.adopted}

@@ -28,7 +28,9 @@ def names_of(order: Order, before: Declaration, after: Declaration) -> tuple[str
     match wish:
         case orders.Declare():
             changed = [
-                name for name, entry in after.workers.items() if before.workers.get(name) != entry
+                name
+                for name, entry in after.workers.items()
+                if (old := before.workers.get(name)) is not entry and old != entry
             ]
             removed = [name for name in before.workers if name not in after.workers]
             return (*changed, *removed)
@@ -61,6 +63,8 @@ def _file_news(order: Order, before: Declaration, after: Declaration) -> Iterato
     assert isinstance(order.wish, orders.Declare)
     for name, entry in after.workers.items():
         old = before.workers.get(name)
+        if old is entry:  # as for most: a file is edited here and there
+            continue
         if old is None:
             version: dict[str, object] = {"desired_version": entry.desired_version}
             yield worker_note("worker.added", name, version)

@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
+from uphold.host import childsignals
 from uphold.host.clock import MachineClock
 from uphold.host.environments import BASE, DEFAULT_PATH
 from uphold.host.proctable import main_children, read_proc
@@ -105,17 +106,18 @@ def run(  # noqa: PLR0913 - what a program is started with
         environment = clean_environment(os.environ)
     try:
         # In our own session: children there are ours to wait for (see `processes.reaping`).
-        process = subprocess.Popen(
-            words,
-            cwd=os.fspath(cwd),
-            env=environment,
-            stdin=subprocess.PIPE if input else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            process_group=0,
-            pass_fds=tuple(keep),
-            preexec_fn=None if allowance is None else _enforcing(allowance),  # noqa: PLW1509 - plain system calls only
-        )
+        with childsignals.as_usual():
+            process = subprocess.Popen(
+                words,
+                cwd=os.fspath(cwd),
+                env=environment,
+                stdin=subprocess.PIPE if input else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                process_group=0,
+                pass_fds=tuple(keep),
+                preexec_fn=None if allowance is None else _enforcing(allowance),  # noqa: PLW1509 - plain system calls only
+            )
     except (OSError, ValueError, subprocess.SubprocessError) as cause:
         return _never_ran(words, os.fspath(cwd), cause)
     with ExitStack() as closing:

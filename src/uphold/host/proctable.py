@@ -14,6 +14,7 @@ from stat import S_IXUSR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Final, NamedTuple
 else:
     from uphold.tuples import NamedTuple
@@ -173,6 +174,14 @@ def ended(pidfd: int) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(0))
+
+
+def ended_of(pidfds: Iterable[int]) -> frozenset[int]:
+    """Tell which of these are of processes that have ended, with one look at all of them."""
+    poll = select.poll()
+    for pidfd in pidfds:
+        poll.register(pidfd, select.POLLIN)
+    return frozenset(pidfd for pidfd, _ in poll.poll(0))
 
 
 def dying(pid: int) -> bool:

@@ -11,6 +11,7 @@ import resource
 import signal
 from typing import NamedTuple
 
+from uphold.host import childsignals
 from uphold.host.processes import become_reaper, close_on_exec, posix
 
 
@@ -30,6 +31,7 @@ def birth() -> Birthright:
     # Inherited as ignored, it would let the kernel throw away every exit status.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    childsignals.keep()
     for name in [name for name in os.environ if name.startswith("UPHOLD_")]:
         del os.environ[name]
     return Birthright(nofile=_raise_descriptor_limit(), sub_reaper=become_reaper())

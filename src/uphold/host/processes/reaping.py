@@ -13,6 +13,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from uphold.host import childsignals
 from uphold.host.proctable import main_children, read_stat
 
 if TYPE_CHECKING:
@@ -21,20 +22,24 @@ if TYPE_CHECKING:
 _EVERY: Final = 0.55
 _AGAIN: Final = 0.35
 """A zombie is taken when it is seen a second time: it gets a chance, and 1 s at most."""
+_IN_ANY_CASE: Final = 30.0
 
 
 class StrangerReaper:
     """Takes zombies that nobody waits for, within a second.
 
-    By a timer and not by SIGCHLD: a thousand children that end together would fill the loop's
-    wake-up pipe, and a signal that matters would be lost. A look costs one system call, on a
-    thread that does nothing else: waking the loop for it would cost four times as much.
+    On a thread of its own that waits for SIGCHLD: a handler would be called for each of a
+    thousand children that end together, and fill the loop's wake-up pipe, and a signal that
+    matters would be lost; those that wait for a thread are one. In a process where SIGCHLD is not
+    kept for us there is a timer instead. A look is one system call, but
+    the kernel goes through all children for it.
     """
 
     def __init__(self, claimed: Callable[[int], bool]) -> None:
         self._claimed = claimed
         self._seen: set[int] = set()
         self._loop = asyncio.get_running_loop()
+        self._is_told = childsignals.are_kept()
         self._over = threading.Lock()  # waiting for it is cheaper than for an event
         self._over.acquire()
         threading.Thread(target=self._watch, name="reaper", daemon=True).start()
@@ -43,17 +48,24 @@ class StrangerReaper:
         """Stop looking."""
         if self._over.locked():
             self._over.release()
+            if self._is_told:
+                childsignals.send()
 
     def _watch(self) -> None:
-        pause = _EVERY
+        pause = _AGAIN
         while not self._over.acquire(timeout=pause):
-            pause = _EVERY
             if self._seen or _dead_child() is not None:
                 pause = _AGAIN
                 try:
                     self._loop.call_soon_threadsafe(self._look)
                 except RuntimeError:  # the loop is closed
                     return
+            elif self._is_told:
+                # One that came since the look above is pending, and ends this at once.
+                childsignals.wait(_IN_ANY_CASE)
+                pause = _AGAIN
+            else:
+                pause = _EVERY
 
     def _look(self) -> None:
         if not self._over.locked():
