@@ -2,11 +2,10 @@
 
 Records of 16 bytes, little-endian: wall time in microseconds, offset. Where two name the same
 offset the later one is true. Records are at least 10 ms apart. One is written *before* the bytes
-it speaks of; only in a log that goes on and on those of a quarter of a second are written
-together, so even after a kill nothing seems older than it is by more than that. An index that
-reaches its limit is thinned until half is left, evenly in time; so it is never larger than the
-limit. Nothing depends on it but the times shown, hence a record that cannot be written is left
-out without complaint.
+it speaks of; only in a log that goes on and on those of a second are written together, so even
+after a kill nothing seems older than it is by more than that. An index that reaches its limit is
+thinned until half is left, evenly in time; so it is never larger than the limit. Nothing depends
+on it but the times shown, hence a record that cannot be written is left out without complaint.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 RECORD = struct.Struct("<QQ")
 GAP = 10_000
 """Microseconds between two records of one log, at first."""
-HOLD = 250_000
+HOLD = 1_000_000
 """Microseconds; a log that goes on and on has its records written so often, not one by one."""
-BURST = 4 * HOLD
+BURST = HOLD
 """How far ahead of that rhythm the writing may run after a silence."""
 _MOST_NOTED = 64 * RECORD.size
 LEAST, MOST, SHARE = 4096, 1_048_576, 8
