@@ -149,12 +149,13 @@ HEADER = ("what", "N", *COLUMNS, "× floor", "× supervisord", "target", "verdic
 
 def cells(found: dict[tuple[str, int], dict[str, float]]) -> Iterator[tuple[str, ...]]:
     """Write each row: the three figures, two ratios, the target and whether it is reached."""
-    bare = [by["floor"] for (key, _), by in found.items() if key == "status" and "floor" in by]
-    interpreter = min(bare) / BARE_PYTHON if bare else 1.0
+    bare = {size: by["floor"] for (key, size), by in found.items() if key == "status"}
+    least = min(bare.values(), default=BARE_PYTHON)
     for row in ROWS:
         for (key, size), beside in sorted(found.items()):
             if key == row.key:
-                yield _cells(row, size, beside, interpreter)
+                # Taken in the same minutes, where there is one: the machine's speed changes.
+                yield _cells(row, size, beside, bare.get(size, least) / BARE_PYTHON)
 
 
 def _cells(row: Row, size: int, beside: dict[str, float], interpreter: float) -> tuple[str, ...]:
