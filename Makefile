@@ -59,10 +59,10 @@ bench: $(BENCH)/installed $(VENV)/tested
 	@$(BENCH)/bin/python tools/bench_runner.py || echo "the runner adds more than it may (150 ms, 12 MB)"
 	@$(BIN)/python tools/bench_store.py || echo "copying to a database is slower than 5,000 rows/s"
 
-## soak: the longer proofs, one line each, on two lanes (about eight hours)
+## soak: the longer proofs, one line each, on two lanes (about eight hours; ARGS="--scale 0.01": a rehearsal)
 soak: $(VENV)/tested
 	@tools/provide.sh
-	@$(BIN)/python tools/soak.py
+	@$(BIN)/python tools/soak.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(BENCH)

@@ -35,23 +35,38 @@ def test_records_are_not_written_more_often_than_every_10_ms(chain: Chain, tmp_p
     assert records(tmp_path) == [(START, 0), (START + 10_000, 1000), (START + 20_000, 2000)]
 
 
+@pytest.mark.parametrize("gap", [GAP, 2 * GAP, 10 * GAP])
 def test_a_log_that_goes_on_and_on_has_its_records_written_together(
-    chain: Chain, tmp_path: Path
+    chain: Chain, tmp_path: Path, gap: int
 ) -> None:
     index = Index(chain, MOST)
     index.open(0, START)
     written = []
-    for step in range(200):
-        index.note(START + step * 2 * GAP, step)
+    for step in range(400):
+        index.note(START + step * gap, step)
         written.append(len(records(tmp_path)))
     first = BURST // HOLD
     assert written[:first] == list(range(1, first + 1)), "after a silence each at once"
     behind = [step + 1 - count for step, count in enumerate(written)]
-    assert 0 < max(behind) * 2 * GAP <= HOLD
-    assert len(set(written)) <= first + 1 + 200 * 2 * GAP // HOLD
+    assert 0 < max(behind) * gap <= HOLD
+    assert len(set(written)) <= first + 2 + 400 * gap // HOLD
     index.flush()
-    assert records(tmp_path) == [(START + step * 2 * GAP, step) for step in range(200)]
+    assert records(tmp_path) == [(START + step * gap, step) for step in range(400)]
     index.close()
+
+
+def test_the_rhythm_stays_when_it_is_written_in_between(chain: Chain, tmp_path: Path) -> None:
+    """As once a second, before the log is brought to the disk."""
+    index = Index(chain, MOST)
+    index.open(0, START)
+    written = set()
+    for step in range(1000):
+        if step % 100 == 37:
+            index.flush()
+        index.note(START + step * GAP, step)
+        written.add(len(records(tmp_path)))
+    index.close()
+    assert len(written) <= 24, "once each second by itself at most, and as often from outside"
 
 
 def test_after_a_silence_records_are_written_at_once_again(chain: Chain, tmp_path: Path) -> None:

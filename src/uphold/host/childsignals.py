@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_POSSIBLE: Final = hasattr(signal, "sigtimedwait")  # not on macOS
+_kept = False
 
 
 def keep() -> None:
     """Keep it from now on; to be said in the main thread, before there are others."""
-    if _POSSIBLE:
+    global _kept  # noqa: PLW0603 - a mask is of the process too
+    if sys.platform == "linux":  # others may throw away what is blocked
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD,))
+        _kept = True
 
 
 def are_kept() -> bool:
-    """Tell whether `wait` hears of children that end."""
-    return _POSSIBLE and signal.SIGCHLD in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    """Tell whether `wait` hears of children that end: not where only a caller's thread is deaf."""
+    return _kept
 
 
-def wait(limit: float) -> None:
-    """Wait until a child has ended since this was last asked, or the time is over."""
-    signal.sigtimedwait((signal.SIGCHLD,), limit)
+def wait(limit: float) -> bool:
+    """Wait until a child has ended since this was last asked; False when the time is over."""
+    return signal.sigtimedwait((signal.SIGCHLD,), limit) is not None
 
 
 def send() -> None:

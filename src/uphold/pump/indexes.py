@@ -22,9 +22,9 @@ GAP = 10_000
 """Microseconds between two records of one log, at first."""
 HOLD = 1_000_000
 """Microseconds; a log that goes on and on has its records written so often, not one by one."""
-BURST = HOLD
+BURST = 4 * HOLD
 """How far ahead of that rhythm the writing may run after a silence."""
-_MOST_NOTED = 64 * RECORD.size
+_MOST_NOTED = 128 * RECORD.size
 LEAST, MOST, SHARE = 4096, 1_048_576, 8
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -55,11 +55,12 @@ def thinned(records: bytes, gap: int, limit: int) -> tuple[bytes, int]:
 class Index:
     """Writes the index of the current file of one log."""
 
-    __slots__ = ("_chain", "_fd", "_gap", "_last", "_limit", "_noted", "_paid", "_size")
+    __slots__ = ("_chain", "_fd", "_gap", "_last", "_limit", "_most", "_noted", "_paid", "_size")
 
     def __init__(self, chain: Chain, limit: int) -> None:
         self._chain = chain
         self._limit = limit
+        self._most = min(_MOST_NOTED, limit // 2)  # so much fits after thinning
         self._gap = GAP
         self._last = 0
         self._paid = 0
@@ -102,7 +103,7 @@ class Index:
         self._last = now
         ahead = self._paid - now
         # Too far ahead is possible only if the clock was set back.
-        if not BURST <= ahead <= BURST + HOLD or len(self._noted) >= _MOST_NOTED:
+        if not BURST <= ahead <= BURST + HOLD or len(self._noted) >= self._most:
             self.flush()
 
     def flush(self) -> None:
@@ -111,7 +112,7 @@ class Index:
         if not noted or self._fd < 0:
             return
         ahead = self._paid - self._last
-        self._paid = self._last + HOLD + (ahead if 0 < ahead <= BURST else 0)
+        self._paid = self._last + HOLD + (min(ahead, BURST) if 0 < ahead <= BURST + HOLD else 0)
         try:
             if self._size + len(noted) > self._limit:
                 self._thin()

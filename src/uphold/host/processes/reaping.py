@@ -60,12 +60,11 @@ class StrangerReaper:
                     self._loop.call_soon_threadsafe(self._look)
                 except RuntimeError:  # the loop is closed
                     return
-            elif self._is_told:
+                continue
+            pause = _EVERY
+            if self._is_told:
                 # One that came since the look above is pending, and ends this at once.
                 childsignals.wait(_IN_ANY_CASE)
-                pause = _AGAIN
-            else:
-                pause = _EVERY
 
     def _look(self) -> None:
         if not self._over.locked():
