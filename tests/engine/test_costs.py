@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from uphold.core import orders
+from uphold.core.planning import plan
 from uphold.core.specs import WorkerSpec
+from uphold.engine import reconciler
 from uphold.testing.stages import Stage
 
 FEW, MANY = 100, 1000
@@ -69,3 +71,31 @@ def test_costs_grow_with_the_number_of_slots_and_not_with_its_square():
     few, many = asyncio.run(story(FEW)), asyncio.run(story(MANY))
     for act, calls in many.items():
         assert calls < few[act] * (MANY / FEW) * FAIR, (act, few[act], calls)
+
+
+def test_what_needs_nothing_is_planned_once_and_again_when_anything_differs(monkeypatch):
+    async def go():
+        looks = []
+
+        def counting(*values, names, **more):
+            looks.append(names)
+            return plan(*values, names=names, **more)
+
+        stage = Stage(*(WorkerSpec(name=name, command=(name,)) for name in ("web", "db")))
+        await start(stage)
+        await stage.clock.advance(600)  # whatever is due some time after a start is over
+        monkeypatch.setattr(reconciler, "plan", counting)
+        pulses = stage.supervisor.snapshot().reconcile_count
+        await stage.clock.advance(600)
+        assert stage.supervisor.snapshot().reconcile_count > pulses
+        assert looks == []
+        stage.driver.drop("db")
+        await stage.clock.advance(60)
+        assert stage.driver.world.alive.keys() == {"web", "db"}, "found by looking at everything"
+        await stage.order(orders.StopWorkers(names=("web",)))
+        await stage.clock.advance(60)
+        assert stage.driver.world.alive.keys() == {"db"}
+        assert None in looks
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())

@@ -104,6 +104,8 @@ class Reconciler:
         self.turned = 0
         """Version of the declaration that the last whole turn went by."""
         self._after: tuple[int, Mapping[str, tuple[str, ...]]] = (-1, {})
+        self._at_rest: tuple[Declaration, Observed] | None = None
+        """What was last found to need nothing at all, now or at any time."""
 
     def report(self, fact: SlotFact) -> None:
         """Hear of a fact; it is taken in with the next turn."""
@@ -220,6 +222,8 @@ class Reconciler:
                 if not look_at:
                     return
             known = draft.observed()
+            if look_at is None and self._is_at_rest(declaration, known):
+                return
             steps = plan(
                 declaration,
                 known,
@@ -235,6 +239,9 @@ class Reconciler:
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
                 self._wake_at(name, at)
+            if look_at is None:
+                nothing = not steps.actions and not steps.wakes
+                self._at_rest = (declaration, known) if nothing else None
             # A start allows nothing before it has come to something; a change in the books alone
             # may, and a stop or a next run has a time at which it is looked at again.
             look_at = {
@@ -245,6 +252,14 @@ class Reconciler:
             }
             if not look_at:
                 return
+
+    def _is_at_rest(self, declaration: Declaration, known: Observed) -> bool:
+        """Tell whether all of this was looked at before: the same values lead to the same plan.
+
+        Only time differs, and the plan named no time.
+        """
+        rest = self._at_rest
+        return rest is not None and rest[0] is declaration and rest[1] is known
 
     def _may_start(self, start: Start, declaration: Declaration, draft: Draft) -> bool:
         if len(draft.launches) >= _MOST_STARTS:
