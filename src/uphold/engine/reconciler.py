@@ -21,6 +21,7 @@ from uphold.core.actions import (
     GiveUp,
     Kill,
     Pardon,
+    Plan,
     Rest,
     Skip,
     Start,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 _SHARE: Final = 2.0
 """After a turn, this many times its length belongs to others; in a rush turns become larger."""
 _LONGEST_PAUSE: Final = 0.03
+_CREDIT: Final = 0.05
+"""What others did not need lately is theirs already: one long turn alone is no reason to rest."""
 _MANY: Final = 8
 """From so many facts in a turn on there is a rush: the next turn waits for as many again, or
 until all that was begun has come to something."""
@@ -203,9 +206,11 @@ class Reconciler:
         begun.update(each.slot for each in draft.actions if isinstance(each, _ENDINGS))
         self._begun |= begun
         ended = self._clock.now().mono
-        share = min(_LONGEST_PAUSE, _SHARE * (ended - began.mono))
+        latest = ended + _LONGEST_PAUSE
         waits = rush and not begun
-        self._rest_until = Instant(ended + (_LONGEST_PAUSE if waits else share))
+        share = (1 + _SHARE) * (ended - began.mono)
+        even = max(self._rest_until, began.mono - _CREDIT) + share
+        self._rest_until = Instant(latest if waits else min(latest, even))
         self._rush_until = Instant(ended + (_LONGEST_PAUSE if rush else 0.0))
 
     def _decide(
@@ -221,27 +226,13 @@ class Reconciler:
                 look_at = self._with_neighbours(look_at, declaration, draft)
                 if not look_at:
                     return
-            known = draft.observed()
-            if look_at is None and self._is_at_rest(declaration, known):
-                return
-            steps = plan(
-                declaration,
-                known,
-                now.mono,
-                wall=now.wall,
-                # In order: the same facts lead to the same history, whatever a set's order is.
-                names=None if look_at is None else sorted(look_at),
-                after=self._leaning(declaration, known),
-            )
+            steps = self._planned(declaration, draft.observed(), look_at, now)
             for action in steps.actions:
                 if isinstance(action, Start) and not self._may_start(action, declaration, draft):
                     continue
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
                 self._wake_at(name, at)
-            if look_at is None:
-                nothing = not steps.actions and not steps.wakes
-                self._at_rest = (declaration, known) if nothing else None
             # A start allows nothing before it has come to something; a change in the books alone
             # may, and a stop or a next run has a time at which it is looked at again.
             look_at = {
@@ -253,13 +244,25 @@ class Reconciler:
             if not look_at:
                 return
 
-    def _is_at_rest(self, declaration: Declaration, known: Observed) -> bool:
-        """Tell whether all of this was looked at before: the same values lead to the same plan.
-
-        Only time differs, and the plan named no time.
-        """
+    def _planned(
+        self, declaration: Declaration, known: Observed, look_at: set[str] | None, now: Moment
+    ) -> Plan:
         rest = self._at_rest
-        return rest is not None and rest[0] is declaration and rest[1] is known
+        if look_at is None and rest and rest[0] is declaration and rest[1] is known:
+            return Plan(at=now.mono)  # the same values, the same plan: only time differs
+        steps = plan(
+            declaration,
+            known,
+            now.mono,
+            wall=now.wall,
+            # In order: the same facts lead to the same history, whatever a set's order is.
+            names=None if look_at is None else sorted(look_at),
+            after=self._leaning(declaration, known),
+        )
+        if look_at is None:
+            nothing = not steps.actions and not steps.wakes
+            self._at_rest = (declaration, known) if nothing else None
+        return steps
 
     def _may_start(self, start: Start, declaration: Declaration, draft: Draft) -> bool:
         if len(draft.launches) >= _MOST_STARTS:
