@@ -138,10 +138,12 @@ def lives(kind: type[Contender], size: int, effort: Effort, wanted: set[str]) ->
         here = Site(kind, new_folder(), size)
         yield "start", here.start()
         try:
+            time.sleep(effort.settle)
+            if "memory" in wanted:
+                yield "memory", pss(here.contender.own())
             if turn == 0:
                 yield from looks(here, effort, wanted)
             if turn == 1 and "revive" in wanted:
-                time.sleep(effort.settle)
                 yield "revive", here.kill_all()
             time.sleep(effort.settle)
         finally:
@@ -153,9 +155,6 @@ def lives(kind: type[Contender], size: int, effort: Effort, wanted: set[str]) ->
 def looks(here: Site, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
     """Take what can be seen of a running site."""
     contender = here.contender
-    time.sleep(effort.settle)
-    if "memory" in wanted:
-        yield "memory", pss(contender.own())
     if "idle" in wanted:
         before = cpu(contender.own())
         time.sleep(effort.idle)
