@@ -31,6 +31,19 @@ def test_the_version_rises_with_every_accepted_change_only(path):
     assert first.settings.workers[0].command == ("one",)
 
 
+def test_workers_that_did_not_change_stay_the_same_values_in_the_order_of_the_file(path):
+    config = FileConfig(path, {})
+    (old,) = config.current.settings.workers
+    path.write_text("[workers.b]\ncommand = 'b'\n" + ONE)
+    b, a = config.reload().workers
+    assert (b.name, a) == ("b", old)
+    assert a is old
+    path.write_text(TWO + "[workers.b]\ncommand = 'b'\n")
+    changed, kept = config.reload().workers
+    assert changed.command == ("two",)
+    assert kept is b
+
+
 @pytest.mark.accepts("P12", "B-30", "E-15")
 @pytest.mark.parametrize("text", ["", "nonsense", "[workers.a]\n", None])
 def test_a_wrong_file_keeps_the_old_settings(path, text):
