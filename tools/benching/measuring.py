@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from benching.contenders import HERE, Contender, Floor, Supervisord
@@ -62,6 +63,7 @@ class Site:
         self.contender = kind(folder, self.commands)
         self.census = Census(self.word)
         self.size = size
+        self._more = count(90_000)
 
     def start(self) -> float:
         """Start, and wait until all are alive and it has said so."""
@@ -107,12 +109,14 @@ class Site:
 
     def reload(self) -> float:
         """Change one worker, add another, and wait until both are alive."""
-        changed, added = (f"sleep {self.word}9999{end}" for end in "01")
+        changed, added = (f"sleep {self.word}{next(self._more)}" for _ in range(2))
+        self.commands = [changed, *self.commands[1:], added]
+        # Both, beside the old self of the changed one, which is gone by then.
+        born = len(self.census.alive) + 2
 
         def work() -> None:
-            self.contender.reload([changed, *self.commands[1:], added])
-            # The new one, and the changed one beside its old self, which is gone by now.
-            self.census.wait_for(self.size + 2)
+            self.contender.reload(self.commands)
+            self.census.wait_for(born)
 
         return timed(work)
 
@@ -170,8 +174,9 @@ def looks(here: Site, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
             time.sleep(0.05)
             yield "restart", here.kill_one(victim) * 1000
     if "reload" in wanted and not isinstance(contender, Floor):
-        time.sleep(effort.settle)
-        yield "reload", here.reload()
+        for _ in range(effort.rounds):
+            time.sleep(effort.settle)
+            yield "reload", here.reload()
 
 
 def floods(kind: type[Contender], effort: Effort) -> Iterator[Sample]:
