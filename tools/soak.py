@@ -60,9 +60,10 @@ TABLE = (
         20_000,
     ),
     Row("T03", "steps against the reference model", f"{PROOFS}/modelling.py", "steps", 1_000_000),
-    Row("T04a", "kill, EIO, ENOSPC at each call", f"{PROOFS}/crash_points.py", "core", 1_000_000),
-    Row("T04a", "the same, the journal alone", f"{PROOFS}/journal_points.py", "journal", 1_000_000),
-    Row("T04a", "the same, each flag obeyed", f"{PROOFS}/handler_points.py", "flags", 1_000_000),
+    # More than there are, so all of them.
+    Row("T04a", "kill, EIO, ENOSPC at each call", f"{PROOFS}/crash_points.py", "core", 10_000),
+    Row("T04a", "the same, the journal alone", f"{PROOFS}/journal_points.py", "journal", 10_000),
+    Row("T04a", "the same, each flag obeyed", f"{PROOFS}/handler_points.py", "flags", 50_000),
     Row("T04c", "power cuts on ext4", f"{PROOFS}/power_cuts.py", "cuts", 2_000),
     Row("T05", "workers that crash for ever", f"{PROOFS}/looping.py", "flapping", 1_000),
     Row("T06", "logs: supervisor killed", f"{PROOFS}/logging_lines.py", "kills", 500),

@@ -249,7 +249,7 @@ class Reconciler:
     ) -> Plan:
         rest = self._at_rest
         if look_at is None and rest and rest[0] is declaration and rest[1] is known:
-            return Plan(at=now.mono)  # the same values, the same plan: only time differs
+            return Plan(at=now.mono)  # only time differs, and the plan named none
         steps = plan(
             declaration,
             known,

@@ -171,9 +171,7 @@ def lives(pid: int, start_ticks: int, inode: int = 0) -> bool:
 
 def ended(pidfd: int) -> bool:
     """Tell whether the process behind a pidfd has ended (reaped or not)."""
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(ended_of((pidfd,)))
 
 
 def ended_of(pidfds: Iterable[int]) -> frozenset[int]:

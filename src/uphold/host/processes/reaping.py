@@ -31,8 +31,8 @@ class StrangerReaper:
     On a thread of its own that waits for SIGCHLD: a handler would be called for each of a
     thousand children that end together, and fill the loop's wake-up pipe, and a signal that
     matters would be lost; those that wait for a thread are one. In a process where SIGCHLD is not
-    kept for us there is a timer instead. A look is one system call, but
-    the kernel goes through all children for it.
+    kept for us there is a timer instead. A look is one system call, but the kernel goes through
+    all children for it.
     """
 
     def __init__(self, claimed: Callable[[int], bool]) -> None:
