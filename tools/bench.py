@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benching import pages
 from benching.contenders import BIN, Contender, Floor, Supervisord, Uphold
-from benching.measuring import QUICK, Effort, Sample, floods, lives, trickles
+from benching.measuring import QUICK, Effort, Sample, flood, life, trickle
 from benching.tables import (
     GROWING,
     GROWTH_HEADER,
@@ -97,16 +97,21 @@ def measure(args: argparse.Namespace, effort: Effort) -> Figures:
 def plans(
     sizes: list[int], chosen: list[type[Contender]], effort: Effort, wanted: set[str]
 ) -> Iterator[tuple[type[Contender], int, Iterator[Sample]]]:
-    """List what is to be measured, everybody at one thing before the next."""
-    for size, kind in product(sizes, chosen):
+    """List what is to be measured: everybody takes a turn before anybody takes the next.
+
+    A machine that is shared changes its speed within minutes. So what is compared is taken side by
+    side, and each median is of several minutes.
+    """
+    turns = range(effort.rounds)
+    for size, turn, kind in product(sizes, turns, chosen):
         asked = wanted & (GROWING if size >= GROWTH_SIZE else LIVES)
         if asked and not (size >= GROWTH_SIZE and kind is Supervisord):
-            yield kind, size, lives(kind, size, effort, asked)
-    for kind in chosen:
+            yield kind, size, life(kind, size, turn, effort, asked)
+    for _, kind in product(turns, chosen):
         if wanted & {"flood", "flood-cpu"}:
-            yield kind, 0, floods(kind, effort)
+            yield kind, 0, flood(kind, effort)
         if "trickle" in wanted:
-            yield kind, 0, trickles(kind, effort)
+            yield kind, 0, trickle(kind, effort)
 
 
 def present(kind: type[Contender]) -> bool:

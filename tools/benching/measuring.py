@@ -134,26 +134,30 @@ def new_folder() -> Path:
     return Path(tempfile.mkdtemp(dir=AREA.name))
 
 
-def lives(kind: type[Contender], size: int, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
-    """Start and stop some times; between, look at it once and kill all of it once."""
+def life(
+    kind: type[Contender], size: int, turn: int, effort: Effort, wanted: set[str]
+) -> Iterator[Sample]:
+    """Start and stop once; between, look at it, or every second time kill all of it."""
     if kind is Supervisord and size >= MANY:
         effort = effort.for_the_slow()
-    for turn in range(effort.rounds):
-        here = Site(kind, new_folder(), size)
-        yield "start", here.start()
-        try:
-            time.sleep(effort.settle)
-            if "memory" in wanted:
-                yield "memory", pss(here.contender.own())
-            if turn == 0:
-                yield from looks(here, effort, wanted)
-            if turn == 1 and "revive" in wanted:
-                yield "revive", here.kill_all()
-            time.sleep(effort.settle)
-        finally:
-            took = here.stop()
-        if turn:  # the first had more to do before it was stopped
-            yield "stop", took
+    if turn >= effort.rounds:
+        return
+    here = Site(kind, new_folder(), size)
+    yield "start", here.start()
+    try:
+        time.sleep(effort.settle)
+        if "memory" in wanted:
+            yield "memory", pss(here.contender.own())
+        if turn % 2 == 0:
+            # Idle once only: it takes half a minute.
+            yield from looks(here, effort, wanted if turn == 0 else wanted - {"idle"})
+        elif "revive" in wanted:
+            yield "revive", here.kill_all()
+        time.sleep(effort.settle)
+    finally:
+        took = here.stop()
+    if turn:  # the first had more to do before it was stopped
+        yield "stop", took
 
 
 def looks(here: Site, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
@@ -174,27 +178,26 @@ def looks(here: Site, effort: Effort, wanted: set[str]) -> Iterator[Sample]:
             time.sleep(0.05)
             yield "restart", here.kill_one(victim) * 1000
     if "reload" in wanted and not isinstance(contender, Floor):
-        for _ in range(effort.rounds):
+        for _ in range(2):
             time.sleep(effort.settle)
             yield "reload", here.reload()
 
 
-def floods(kind: type[Contender], effort: Effort) -> Iterator[Sample]:
+def flood(kind: type[Contender], effort: Effort) -> Iterator[Sample]:
     """Let one worker write as fast as it can, into logs that are rotated."""
-    for _ in range(effort.rounds):
-        folder = new_folder()
-        sign = folder / "sign"
-        with speaking(kind, folder, [("flood", effort.flood, sign)]) as pids:
-            before = cpu(pids)
-            sign.touch()
-            took = float(wait_for_file(Path(f"{sign}.took")))
-            time.sleep(0.3)  # what the pipe still held
-            yield "flood", effort.flood / took
-            yield "flood-cpu", (cpu(pids) - before) * 1000 / effort.flood
-        shutil.rmtree(folder)  # few files, and much in them
+    folder = new_folder()
+    sign = folder / "sign"
+    with speaking(kind, folder, [("flood", effort.flood, sign)]) as pids:
+        before = cpu(pids)
+        sign.touch()
+        took = float(wait_for_file(Path(f"{sign}.took")))
+        time.sleep(0.3)  # what the pipe still held
+        yield "flood", effort.flood / took
+        yield "flood-cpu", (cpu(pids) - before) * 1000 / effort.flood
+    shutil.rmtree(folder)  # few files, and much in them
 
 
-def trickles(kind: type[Contender], effort: Effort) -> Iterator[Sample]:
+def trickle(kind: type[Contender], effort: Effort) -> Iterator[Sample]:
     """Let a hundred workers write now and then."""
     folder = new_folder()
     sign = folder / "sign"

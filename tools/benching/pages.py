@@ -15,7 +15,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/benchmarks.md"
 
 TEXT = """# Benchmarks
 
-Written by `make bench WRITE=1` from one run; the figures of all three columns were taken in that run, one after the other, on the same machine.
+Written by `make bench WRITE=1` from one run; all three columns were measured in that run, on the same machine, taking turns: what is compared is of the same minutes.
 
 {machine}
 
@@ -35,7 +35,7 @@ Workers are `sleep`. They are counted from outside: a worker is alive when the k
 
 The targets were set on a machine where the floor's figures were: 1.3 ms for one restart, 0.5 s for all of 1,000, 0.066 s for their stop, 9 ms for an interpreter, 690 MB/s and 0.8 ms for each MB, 0.20 s for the lines. A figure that misses its plain target and would reach it multiplied by the floor of this run is marked *reached, scaled*, with the factor; rows without such a floor take that of an interpreter, measured with as many workers about, in the same minutes. Memory is never scaled, nor is a target that is relative to another column: the speed of the machine is in that already.
 
-Figures are medians: {rounds} starts, stops and reloads, {kills} killed workers, {asks} questions (fewer of supervisord with 1,000 workers).
+Figures are medians, of {rounds} turns: {rounds} starts, two stops, in two of the turns {kills} killed workers, {asks} questions and two reloads each (fewer of supervisord with 1,000 workers, and no more killed than there are). The machine shares its host, whose speed changes within minutes; a median of two turns some minutes apart is the least that says something.
 """
 
 
