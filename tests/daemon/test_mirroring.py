@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from uphold.core.statuses import Fault, SlotStatus, SupervisorStatus
-from uphold.daemon.mirroring import alike
+from uphold.daemon.mirroring import alike, ended_view
 from uphold.engine.snapshots import Snapshot
 
 SHOWN = Snapshot(version=7)
@@ -29,3 +29,31 @@ def test_a_look_that_found_nothing_new_is_no_news():
 )
 def test_whatever_runtime_json_shows_is(changed):
     assert not alike(changed, SHOWN)
+
+
+def test_whoever_ends_left_overs_corrects_what_their_supervisor_wrote_last():
+    last = {
+        "running": True,
+        "pid": 7,
+        "stopped_at": None,
+        "supervisor": {"id": "x", "ownership": "running", "status": "active", "stopped_at": None},
+        "workers": {"web": {"state": "running"}, "gone": {"state": "running"}},
+        "overrides": {"web": "held"},
+    }
+    ended = replace(SHOWN, observed=SHOWN.observed.with_changes((SlotStatus(slot="web"),), ()))
+    shown = ended_view(last, ended, 1.0)
+    assert (shown["running"], shown["pid"]) == (False, None)
+    assert shown["stopped_at"] == "1970-01-01T00:00:01.000Z"
+    assert shown["supervisor"] == {
+        "id": "x",
+        "ownership": "stopped",
+        "status": "terminated",
+        "stopped_at": "1970-01-01T00:00:01.000Z",
+    }
+    assert {slot: view["state"] for slot, view in shown["workers"].items()} == {"web": "stopped"}
+    assert shown["overrides"] == {"web": "held"}
+
+
+def test_a_last_word_that_says_little_is_corrected_as_far_as_it_goes():
+    shown = ended_view({}, SHOWN, 1.0)
+    assert shown["supervisor"]["ownership"] == "stopped"

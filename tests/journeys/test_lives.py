@@ -200,14 +200,23 @@ def test_stop_keep_workers_leaves_them_for_the_next_supervisor(site):
 
 @pytest.mark.accepts("R-10", "B-13")
 def test_stop_of_a_dead_supervisor_ends_the_recorded_workers_itself(site):
-    site.workers(web="exec sleep 1000")
+    site.workers(web="exec sleep 1000", held="exec sleep 1000")
     site.ok("start")
+    site.ok("pause", "held")
     pid = site.worker("web")["pid"]
     site.kill_supervisor()
     answer = site.ok("stop")
     assert is_gone(pid), answer
     assert site.processes() == []
     assert site.run("status").code == 3
+    shown = json.loads((site.home / "runtime.json").read_text())
+    assert (shown["running"], shown["pid"], shown["supervisor"]["ownership"]) == (
+        False,
+        None,
+        "stopped",
+    )
+    assert (shown["workers"]["web"]["state"], shown["workers"]["web"]["pid"]) == ("stopped", None)
+    assert set(shown["overrides"]) == {"held"}, "what people ordered is still known there"
 
 
 def test_a_frozen_supervisor_is_ended_by_force_and_its_workers_with_it(site):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from uphold.core.orders import Order, ShutDown, order_id
 from uphold.core.specs import Kind, Settings, SupervisorSpec
 from uphold.core.statuses import ALIVE, SlotStatus
+from uphold.daemon.mirroring import ended_view
 from uphold.daemon.narrating import BookLog
 from uphold.daemon.serving import prepare
 from uphold.drivers.process import ProcessDriver
@@ -19,6 +20,7 @@ from uphold.host.chance import any_number, new_id, new_nonce
 from uphold.host.clock import MachineClock, boot_id
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
+from uphold.host.mirrors import RuntimeMirror, read_mirror
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import open_journal
 from uphold.ports.journals import Batch
@@ -27,6 +29,7 @@ from uphold.wire.redaction import Redactor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from uphold.engine.snapshots import Snapshot
     from uphold.host.homes import Home
     from uphold.ports.configs import Revision
 
@@ -123,10 +126,19 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> 
         slots = supervisor.snapshot().observed.slots
         results = [_result(slot, slots.get(slot)) for slot in running]
         log.write("WARNING", "supervisor.left_overs", f"stopped {len(results)} slots left running")
+        _reflect(home, supervisor.snapshot(), clock.now().wall)
     finally:
         await journal.close()
         book.close()
     return {"ok": code == 0, "job_id": order.id, "results": results}
+
+
+def _reflect(home: Home, snapshot: Snapshot, wall: float) -> None:
+    """Correct the dead supervisor's last word: scripts read it, and it says that it runs."""
+    last, _ = read_mirror(home.runtime)
+    if last is not None:  # else there is no word of it
+        with closing(RuntimeMirror(home.runtime)) as mirror:
+            mirror.show(ended_view(last, snapshot, wall))
 
 
 def _result(slot: str, status: SlotStatus | None) -> dict[str, object]:

@@ -56,6 +56,26 @@ def runtime_view(
     }
 
 
+def ended_view(
+    last: Mapping[str, object], snapshot: Snapshot, stopped_at: float
+) -> dict[str, object]:
+    """Give the content of runtime.json once somebody else ended what its writer left behind.
+
+    What people ordered stays as its writer knew it: whoever ends left-overs declares nothing.
+    """
+    supervisor = last.get("supervisor")
+    at = utc_or_none(stopped_at)
+    ended = {"ownership": "stopped", "status": "terminated", "stopped_at": at}
+    return {
+        **last,
+        "running": False,
+        "pid": None,
+        "stopped_at": at,
+        "supervisor": {**supervisor, **ended} if isinstance(supervisor, dict) else ended,
+        "workers": _Views(snapshot),
+    }
+
+
 class _Views(Mapping[str, dict[str, object]]):
     """What each slot shows, made when it is asked for: of a thousand that is a MiB at once.
 
