@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from uphold.config.loading import examine, load
-from uphold.core.specs import Kind, Probe, StopRule
+from uphold.core.specs import Kind, Need, Probe, StopRule
 
 
 def worker(tmp_path, text, **environ):
@@ -74,6 +74,27 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path, monkeypatch):
 def test_a_variable_stays_one_word_of_a_command(tmp_path, command, words):
     text = f'[workers.x]\ncommand = """{command}"""\n'.replace("\\", "\\\\")
     assert worker(tmp_path, text, NAME="two words 'quoted").command == words
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_command_is_split_by_how_it_is_written_not_by_how_another_reads(tmp_path, order):
+    commands = {"a": "${NAME}", "b": "echo hi there"}
+    text = "".join(f"[workers.{name}]\ncommand = '{commands[name]}'\n" for name in order)
+    (tmp_path / "uphold.toml").write_text(text)
+    workers = load(tmp_path / "uphold.toml", environ={"NAME": "echo hi there"}).workers
+    assert {each.name: each.command for each in workers} == {
+        "a": ("echo hi there",),
+        "b": ("echo", "hi", "there"),
+    }
+
+
+def test_a_label_that_reads_like_a_dependency_is_not_taken_for_it(tmp_path):
+    text = (
+        "[workers.db]\ncommand = 'db'\nlive = { tcp = 1 }\nlabels = { db = 'healthy' }\n"
+        "[workers.web]\ncommand = 'web'\ndepends_on = { db = 'healthy' }\n"
+    )
+    [(_, need)] = worker(tmp_path, text).depends_on
+    assert need is Need.HEALTHY
 
 
 def test_a_command_that_turns_out_empty_is_refused(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from uphold.core import events, orders
 from uphold.core.actions import Action, Plan, Start
 from uphold.core.planning import plan
-from uphold.core.specs import Backoff, Need, RestartPolicy, StopRule, WorkerSpec
+from uphold.core.specs import Backoff, Instant, Need, RestartPolicy, StopRule, WorkerSpec
 from uphold.core.statuses import ALIVE, Exit, Fault, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 
@@ -222,3 +222,22 @@ def starts(decided: Plan) -> list[Start]:
 
 def is_alive(status: SlotStatus | None) -> bool:
     return status is not None and status.state in ALIVE
+
+
+def says_the_same_later(before: Scenario, decided: Plan) -> bool:
+    """Tell whether a plan that names neither an action nor a time holds for good.
+
+    The engine relies on it: such a plan is not made again as long as nothing differs.
+    """
+    if decided.actions or decided.wakes:
+        return True
+    later = (
+        plan(
+            before.declaration,
+            before.observed,
+            Instant(before.now.mono + seconds),
+            wall=before.now.wall + by_the_wall,
+        )
+        for seconds, by_the_wall in ((0.001, 0.0), (31.0, 31.0), (61.0, -500.0), (4e5, 9e6))
+    )
+    return not any(each.actions or each.wakes for each in later)

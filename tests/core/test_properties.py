@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from core.stories import STORIES, is_alive, lived, plan_for, starts
+from core.stories import STORIES, is_alive, lived, plan_for, says_the_same_later, starts
 from uphold.core import events
 from uphold.core.absorbing import Illegal, Observed, absorb
 from uphold.core.actions import Plan
@@ -34,6 +34,7 @@ def test_every_plan_keeps_the_rules(story):
         _is_the_sum_of_the_plans_for_each(before, decided)
         _starts_only_what_may_start(before, decided)
         _leaves_nobody_without_a_reason_or_a_time(before, decided)
+        assert says_the_same_later(before, decided)
 
 
 @pytest.mark.accepts("P5", "P3", "M-48")

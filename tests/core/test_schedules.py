@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.stories import STORIES, lived
+from core.stories import STORIES, lived, says_the_same_later
 from uphold.core import events, orders
 from uphold.core.absorbing import Illegal, Observed, absorb
 from uphold.core.actions import Appoint, Pardon, Skip, Start, Stop, Wait
@@ -512,6 +512,30 @@ def test_a_run_whose_dependency_is_not_there_in_time_is_left_out():
 
 
 @pytest.mark.parametrize(
+    ("schedule", "due", "looks"),
+    [(Schedule(every=300.0), 300.0, 360.0), (HOURLY, 3600.0, 3630.0)],
+)
+def test_a_run_that_waits_for_its_dependency_is_looked_at_before_it_is_too_late(
+    schedule, due, looks
+):
+    spec = replace(job, schedule=schedule, depends_on=(("db", Need.STARTED),))
+    scenario = Scenario(replace(db, autostart=False), spec)
+    settled(scenario)
+    settled(scenario.at(due))
+    assert scenario.decides().wakes == (("job", looks),)
+
+
+def test_a_run_at_load_waits_for_its_dependency_however_long_that_takes():
+    spec = replace(having(at_load=True, every=3600.0), depends_on=(("db", Need.STARTED),))
+    scenario = Scenario(db, spec)
+    settled(scenario)
+    assert scenario.status("job").why.startswith("waits for 'db'")
+    assert settled(scenario.at(300).rises("db")) == ["Start"]
+    assert settled(runs(scenario)) == ["Wait"]
+    assert scenario.status("job").why == "next run at 2026-01-01 01:05:00 UTC"
+
+
+@pytest.mark.parametrize(
     ("overlap", "words"),
     [("skip", "is skipped if"), ("queue", "waits for the end"), ("kill", "ends this one")],
 )
@@ -573,9 +597,10 @@ def with_schedule(story, chosen):
 )
 def test_a_story_with_schedules_keeps_the_rules_too(story, chosen):
     world = lived(with_schedule(story, chosen))
-    for _, decided in world.plans:
+    for before, decided in world.plans:
         slots = [action.slot for action in decided.actions]
         assert len(slots) == len(set(slots)), "one action per slot"
+        assert says_the_same_later(before, decided), "who is to be looked at again has a time"
         assert all(at > decided.at for _, at in decided.wakes), "what is due is done, not awaited"
     assert not world.doubled, "never two processes in one slot"
     _calms_down(world)

@@ -8,7 +8,7 @@ import pytest
 
 from engine.test_supervisor import staged, types
 from uphold.core import orders
-from uphold.core.specs import RestartPolicy, Schedule, WorkerSpec
+from uphold.core.specs import Need, RestartPolicy, Schedule, WorkerSpec
 from uphold.core.statuses import State
 
 JOB = WorkerSpec(
@@ -159,3 +159,26 @@ async def test_a_long_wait_is_noted_once_however_often_it_is_looked_at(stage):
     await stage.clock.advance(3600)
     reconciler = stage.supervisor._reconciler
     assert len(reconciler._wakes) <= 2
+
+
+DB = WorkerSpec(name="db", command=("db",), autostart=False)
+NEEDY = replace(JOB, depends_on=(("db", Need.STARTED),))
+
+
+async def _is_skipped_until_its_dependency_is_there(stage):
+    await stage.clock.advance(7200)
+    assert types(stage).count("worker.skipped") == 23
+    await stage.clock.advance(20)  # the next run is due, and on time for a minute
+    await stage.order(orders.StartWorkers(names=("db",)))
+    await stage.clock.advance(1)
+    assert stage.status("job").state is State.RUNNING
+
+
+@staged(DB, replace(NEEDY, schedule=Schedule(every=300.0)))
+async def test_a_run_without_its_dependency_is_skipped_though_nothing_else_happens(stage):
+    await _is_skipped_until_its_dependency_is_there(stage)
+
+
+@staged(DB, replace(NEEDY, schedule=Schedule(cron="*/5 * * * *")))
+async def test_a_time_of_day_without_its_dependency_is_skipped_likewise(stage):
+    await _is_skipped_until_its_dependency_is_there(stage)

@@ -24,7 +24,7 @@ from uphold.config.shapes import OWN_VARIABLES, Table
 from uphold.config.splitting import split
 from uphold.config.timetables import is_whole, settle_schedule
 from uphold.core.names import NAME_RULE, is_worker_name, nearest
-from uphold.core.specs import Heartbeat, Kind, Probe, Settings, SupervisorSpec, WorkerSpec
+from uphold.core.specs import Heartbeat, Kind, Need, Probe, Settings, SupervisorSpec, WorkerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -274,9 +274,10 @@ class Resolver:
             self._report.wrong(self._root, text)
             raise Enough
 
-    def _share(self, value: Any) -> Any:
-        # The type is part of the question: True, 1 and 1.0 are equal and not the same.
-        return self._shared.setdefault((type(value), value), value)
+    def _share(self, value: Any, of: type | None = None) -> Any:
+        # The type is part of the question: True, 1 and 1.0 are equal and not the same. So is what
+        # it holds where that is not plain: a need equals the text it is written as.
+        return self._shared.setdefault((of or type(value), value), value)
 
     def _environment(self, own: dict[str, Any], given: dict[str, Any], place: Place) -> Any:
         declared = own.get("environment", {})
@@ -356,11 +357,12 @@ class Resolver:
             return ()
         if not isinstance(command, str):
             return self._noted(command)
-        found = self._split_before.get(command) if type(command) is str else None
+        plain = type(command) is str  # what came from a variable is one word, spaces and all
+        found = self._split_before.get(command) if plain else None
         if found is None:
             found = self._noted(self._split(command, place))
-            if found:
-                self._split_before[str(command)] = found
+            if found and plain:
+                self._split_before[command] = found
         return found
 
     def _split(self, command: str, place: Place) -> tuple[str, ...]:
@@ -375,7 +377,7 @@ class Resolver:
 
     def _needs(self, name: str, own: dict[str, Any]) -> Any:
         if "depends_on" in own:
-            return self._share(own["depends_on"])
+            return self._share(own["depends_on"], Need)
         needs = self._defaults.get("depends_on", ())
         self._repeat(len(needs))
         # "Everything comes after db" is a sensible default, and db itself does not.

@@ -30,7 +30,7 @@ from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due, exhausted
-from uphold.core.schedules import Run, after_start, plan_at_rest, plan_running
+from uphold.core.schedules import Run, after_start, plan_at_rest, plan_running, too_late_at
 from uphold.core.specs import NEVER, Instant, WorkerSpec
 from uphold.core.statuses import ALIVE, DRIVER_FAILED, Admin, SlotStatus, State
 
@@ -166,8 +166,14 @@ def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
     return "declared"
 
 
-def _start(
-    entry: Entry, status: SlotStatus, situation: Situation, why: str, *, afresh: bool = True
+def _start(  # noqa: PLR0913 - the last two say on whose account
+    entry: Entry,
+    status: SlotStatus,
+    situation: Situation,
+    why: str,
+    *,
+    afresh: bool = True,
+    owed: bool = False,
 ) -> Verdict:
     missing = unmet(entry, situation.declaration, situation.observed)
     due = _due_after(entry, status, situation)
@@ -178,7 +184,7 @@ def _start(
     forgiven = afresh and status.failures > 0
     if status.state is State.WAITING and status.why == waiting_for and not forgiven:
         return None
-    owed = due is not None and _asked_again(entry, status) is not None
+    owed = owed or _asked_again(entry, status) is not None
     later = alter(due, owed=True) if due is not None and owed else None
     return Wait(slot=status.slot, why=waiting_for, afresh=forgiven, due=later)
 
@@ -194,10 +200,14 @@ def _due_after(entry: Entry, status: SlotStatus, situation: Situation) -> Due | 
 def _plan_scheduled(
     schedule: Schedule, entry: Entry, status: SlotStatus, situation: Situation
 ) -> Verdict:
-    verdict = plan_at_rest(schedule, status, _moment(situation))
-    if isinstance(verdict, Run):
-        return _start(entry, status, situation, verdict.why)
-    return verdict
+    now, due = _moment(situation), status.due
+    verdict = plan_at_rest(schedule, status, now)
+    if not isinstance(verdict, Run):
+        return verdict
+    step = _start(entry, status, situation, verdict.why, owed=verdict.owed)
+    if step is None and due is not None and not due.owed:
+        return too_late_at(schedule, due, now)
+    return step
 
 
 def _plan_next_run(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:

@@ -42,6 +42,8 @@ class Run(NamedTuple):
     """It is to be started now."""
 
     why: str
+    owed: bool = False
+    """Whatever it has to wait for, it is not too late."""
 
 
 class Look(Enum):
@@ -177,6 +179,13 @@ def wake(schedule: Schedule, due: Due, now: Moment) -> Instant:
     return Instant(now.mono + min(_NAP, due.wall - now.wall))
 
 
+def too_late_at(schedule: Schedule, due: Due, now: Moment) -> Instant:
+    """Say when to look again at a run that is due and has to wait for something else."""
+    if schedule.every is not None:
+        return Instant(due.at + _ON_TIME)
+    return Instant(now.mono + min(_NAP, due.wall + _ON_TIME - now.wall))
+
+
 def _again(schedule: Schedule, due: Due, now: Moment) -> Due:
     return alter(_cron(schedule, now, due.spans, due.skipped), owed=due.owed)
 
@@ -188,7 +197,7 @@ def plan_at_rest(schedule: Schedule, status: SlotStatus, now: Moment) -> Action 
         return Run("its run was put off until now")
     if due is None or due.rule != rule_text(schedule) or status.state is State.STOPPED:
         if schedule.at_load and status.state is State.STOPPED:
-            return Run("declared")
+            return Run("declared", owed=True)
         return _appoint(status, first(schedule, now, due, status.started_wall))
     match look(schedule, due, now):
         case Look.DUE:
