@@ -528,3 +528,33 @@ async def test_one_that_does_not_end_keeps_no_rush_waiting(stage):
     await stage.order(orders.ShutDown())
     await stage.clock.advance(0.03)
     assert (stage.status("w0").state, stage.status("w1").state) == (State.STOPPING, State.STOPPED)
+
+
+@staged(*MANY)
+async def test_turns_that_follow_each_other_leave_time_to_others_and_one_long_turn_does_not_rest(
+    stage,
+):
+    await stage.clock.advance(1.0)
+    append = stage.journal.append
+
+    async def slowly(batch):
+        stage.clock._mono += 0.005  # as on a busy disk; nobody is woken by it
+        return await append(batch)
+
+    stage.journal.append = slowly
+
+    async def crash(slot):
+        stage.driver.end(slot, 1)
+        await stage.clock.settle()
+
+    def started_again(slot):
+        return ("start", slot) in stage.driver.calls[len(MANY) :]
+
+    await crash("w0")
+    await crash("w1")
+    assert started_again("w1"), "at once, without a rest"
+    for spec in MANY[2:10]:
+        await crash(spec.name)
+    assert not started_again("w9"), "others have their time first"
+    await stage.clock.advance(0.5)
+    assert started_again("w9")
