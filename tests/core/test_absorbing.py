@@ -9,7 +9,7 @@ from core.steps import start, start_again, stop
 from uphold.core import events, orders
 from uphold.core.absorbing import Illegal, Observed, absorb, describe_exit, duration_text
 from uphold.core.events import Moment
-from uphold.core.specs import Instant, RestartPolicy, WorkerSpec
+from uphold.core.specs import Heartbeat, Instant, Kind, Probe, RestartPolicy, WorkerSpec
 from uphold.core.statuses import (
     ALIVE,
     RESTING,
@@ -18,6 +18,7 @@ from uphold.core.statuses import (
     Due,
     Exit,
     Fault,
+    Finding,
     Health,
     Identity,
     SlotStatus,
@@ -504,6 +505,49 @@ def test_new_terms_that_need_no_restart_are_noted():
     calmer = replace(web, stable_after=5.0)
     after = known(slot(State.RUNNING), events.Amended(slot="web", terms=calmer))
     assert after == slot(State.RUNNING, terms=calmer)
+
+
+ASKED = Probe(way="tcp", target="127.0.0.1:1")
+asked = replace(web, ready=ASKED, live=ASKED, heartbeat=Heartbeat(stale_after=5.0))
+SICK = Finding(health=Health.UNHEALTHY, why="no longer ready: refused")
+OWN_WORD = Finding(health=Health.UNHEALTHY, why="the queue is gone", named="E_QUEUE")
+ENDING = Finding(health=Health.UNHEALTHY, why="hangs", code="UPH_WORKER_UNHEALTHY")
+WELL = Finding(health=Health.HEALTHY, why="ready")
+
+
+def left_of(finding: Finding, before: WorkerSpec | None, after: WorkerSpec) -> Finding | None:
+    """Say what is still known of the health of a run whose terms change in place."""
+    ill = slot(State.RUNNING, terms=before, finding=finding)
+    return known(ill, events.Amended(slot="web", terms=after)).finding
+
+
+@pytest.mark.parametrize("question", ["ready", "live", "heartbeat"])
+def test_trouble_found_by_a_question_that_is_put_otherwise_or_no_more_is_void(question):
+    assert left_of(SICK, asked, replace(asked, **{question: None})) is None
+    assert left_of(SICK, replace(asked, **{question: None}), asked) is None
+
+
+def test_trouble_is_void_when_nobody_knows_by_which_question_it_was_found():
+    assert left_of(SICK, None, asked) is None
+
+
+@pytest.mark.parametrize("finding", [SICK, OWN_WORD, ENDING, WELL])
+def test_terms_that_ask_the_same_leave_health_as_it_is(finding):
+    assert left_of(finding, asked, replace(asked, stable_after=5.0)) == finding
+
+
+@pytest.mark.parametrize("finding", [OWN_WORD, ENDING, WELL])
+def test_other_questions_take_back_no_word_of_its_own_no_sentence_and_no_good_news(finding):
+    assert left_of(finding, asked, replace(asked, ready=None)) == finding
+
+
+def test_a_word_of_its_own_is_void_when_it_is_not_listened_to_any_more():
+    assert left_of(OWN_WORD, asked, web) is None
+
+
+def test_a_worker_that_runs_elsewhere_is_judged_by_whoever_listens_to_it():
+    remote = replace(asked, kind=Kind.REMOTE)
+    assert left_of(SICK, remote, replace(remote, heartbeat=Heartbeat(stale_after=9.0))) == SICK
 
 
 def test_what_is_no_fact_is_an_error():

@@ -192,9 +192,29 @@ def _extended(status: SlotStatus, fact: events.Extended, at: Moment) -> Changes:
 
 
 def _amended(status: SlotStatus, terms: WorkerSpec) -> Changes:
+    changes: Changes = {"terms": terms}
+    if _is_void(status, terms):
+        changes["finding"] = None
     if status.state is State.STARTING and status.identity is not None and terms.ready is None:
-        return {"terms": terms, "state": State.RUNNING, "why": "its readiness is not asked for"}
-    return {"terms": terms}
+        changes |= {"state": State.RUNNING, "why": "its readiness is not asked for"}
+    return changes
+
+
+def _is_void(status: SlotStatus, terms: WorkerSpec) -> bool:
+    """Tell whether its trouble was found by questions that are put otherwise from now on.
+
+    Nobody else would ever take it back. What came of those that stay the same is told again.
+    """
+    found, before = status.finding, status.terms
+    if found is None or found.code or found.health is Health.HEALTHY:
+        return False
+    if terms.remote or (found.named and any(_questions(terms))):
+        return False  # whoever told of it is still heard, and says when it is over
+    return before is None or _questions(before) != _questions(terms)
+
+
+def _questions(terms: WorkerSpec) -> tuple[object, ...]:
+    return terms.ready, terms.live, terms.heartbeat
 
 
 def _judged(
