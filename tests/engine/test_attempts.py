@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -170,10 +171,12 @@ def test_a_pass_ends_nobody_because_an_essential_worker_failed():
     asyncio.run(go())
 
 
-async def next_pass(stage):
-    """End the pass and begin the next one, with its gate open."""
+async def next_pass(stage, *edited):
+    """End the pass and begin the next one, by an edited file if there is one, with its gate open."""
     stage.attempts = Attempts()
     await stage.crash()
+    if edited:
+        stage.config.change(*edited)
     await stage.start()
     await opened(stage)
 
@@ -222,6 +225,20 @@ async def test_and_again_soon_until_there_is_a_verdict(stage):
     await stage.clock.advance(1.1)
     assert stage.supervisor.checks.owing == ()
     assert stage.status("web").generation == 2, "it was ended for that, and started once"
+
+
+@looked_after(LIVE)
+async def test_an_edit_since_the_last_pass_does_not_let_anybody_off(stage):
+    stage.prober.answers["web"] = Answer(Outcome.MISSED, "no answer")
+    stage.prober.asked.clear()
+    await next_pass(stage, replace(LIVE, live=replace(LIVE.live, way="http", failures=5)))
+    assert stage.prober.asked[-1] == ("web", 1, "http")
+    assert stage.supervisor.checks.owing == ("web",)
+    await stage.clock.advance(2.1)
+    assert stage.supervisor.checks.owing == ()
+    assert stage.status("web").generation == 2
+    await next_pass(stage, replace(LIVE, live=None, labels=(("a", "b"),)))
+    assert stage.supervisor.checks.owing == (), "nothing is asked any more"
 
 
 BEATS = WorkerSpec(

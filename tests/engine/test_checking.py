@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 from tests.engine.test_supervisor import staged, types
 
 from uphold.core.health import slot_health
-from uphold.core.notices import UNANSWERED, Beat, Notice, Refused
+from uphold.core.notices import NO_ERROR, UNANSWERED, Beat, Notice, Refused
 from uphold.core.orders import StopWorkers
 from uphold.core.specs import Heartbeat, Need, Probe, RestartPolicy, WorkerSpec
 from uphold.core.statuses import Fault, Health, State
@@ -355,3 +356,227 @@ async def test_terms_that_change_in_place_are_followed(stage):
     await stage.clock.advance(45.0)
     assert stage.status("web").state is State.RUNNING
     assert health(stage) is Health.UNHEALTHY
+
+
+async def asked_within(stage, seconds):
+    """Count the questions of the next while."""
+    before = len(stage.prober.asked)
+    await stage.clock.advance(seconds)
+    return len(stage.prober.asked) - before
+
+
+def relabelled(spec, number):
+    """The same worker after an edit that has nothing to do with its health."""
+    return replace(spec, labels=(("number", str(number)),))
+
+
+EVERY_10 = replace(TCP, every=10.0)
+BOTH = replace(WEB, ready=EVERY_10, live=EVERY_10)
+
+
+@staged(BOTH)
+async def test_edits_of_something_else_neither_repeat_nor_postpone_a_question(stage):
+    await stage.clock.advance(60.0)
+    assert await asked_within(stage, 100.0) == 20
+    before = len(stage.prober.asked)
+    for number in range(25):
+        await stage.change(relabelled(BOTH, number))
+        await stage.clock.advance(4.0)
+    assert len(stage.prober.asked) == before + 20
+    assert await asked_within(stage, 100.0) == 20
+
+
+@staged(LIVE)
+async def test_an_edit_of_something_else_neither_forgives_a_miss_nor_adds_one(stage):
+    await stage.clock.advance(15.0)
+    stage.prober.answers["web"] = MISSED
+    for number in range(2):
+        await stage.clock.advance(10.0)
+        await stage.change(relabelled(LIVE, number))
+    assert "worker.aborting" not in types(stage)
+    await stage.clock.advance(10.0)
+    assert "worker.aborting" in types(stage)
+
+
+@staged(LIVE)
+async def test_an_edit_of_something_else_does_not_interrupt_a_question(stage):
+    await stage.clock.advance(0.01)
+    stage.prober.hang("web")
+    await stage.clock.advance(10.0)
+    await stage.change(relabelled(LIVE, 1))
+    assert stage.prober.open["web"] == 1
+    stage.prober.answers["web"] = REFUTED
+    stage.prober.release("web")
+    await stage.clock.settle()
+    assert "worker.aborting" in types(stage)
+
+
+@pytest.mark.accepts("D-21", "D-22")
+@staged(LIVE)
+async def test_an_edit_does_not_forget_what_the_worker_said_of_itself(stage):
+    await stage.clock.advance(30.0)
+    await says(stage, status="at work", error=Fault(code="E_DB", message="the database is gone"))
+    for edited in (relabelled(LIVE, 1), replace(LIVE, live=replace(LIVE.live, timeout=7.0))):
+        await stage.change(edited)
+        await stage.clock.advance(60.0)
+        assert health(stage) is Health.UNHEALTHY
+        assert stage.status("web").finding.named == "E_DB"
+        assert stage.supervisor.snapshot().vitals["web"].said == "at work"
+    assert types(stage).count("worker.degraded") == 1
+    await says(stage, error=NO_ERROR)
+    assert health(stage) is Health.HEALTHY
+
+
+@staged(BEATS)
+async def test_an_edit_is_no_heartbeat(stage):
+    await says(stage, watchdog="alive")
+    for number in range(3):
+        await stage.clock.advance(9.0)
+        await stage.change(relabelled(BEATS, number))
+    assert health(stage) is Health.DEGRADED
+    calmer = replace(BEATS, heartbeat=replace(BEATS.heartbeat, stall_after=500.0))
+    await stage.change(calmer)
+    assert health(stage) is Health.DEGRADED, "by the new terms it is as silent as by the old"
+    await stage.clock.advance(4.0)
+    assert "worker.aborting" in types(stage)
+
+
+@staged(replace(BOTH, live=replace(EVERY_10, every=2.0)))
+async def test_from_questions_to_a_word_of_its_own_and_the_others_go_on(stage):
+    spec = stage.config.current.settings.workers[0]
+    await stage.clock.advance(20.0)
+    await stage.change(replace(spec, ready=Probe(way="notify")))
+    assert await asked_within(stage, 100.0) == 50, "live alone"
+    assert "notify" not in {way for _, _, way in stage.prober.asked}
+    assert health(stage) is Health.HEALTHY
+
+
+@pytest.mark.parametrize(
+    "ready", [None, Probe(way="notify"), Probe(way="fd"), Probe(way="log"), replace(TCP, every=5.0)]
+)
+def test_a_worker_is_not_unhealthy_for_a_question_that_is_no_longer_put(ready):
+    @staged(WEB, replace(APP, autostart=False))
+    async def go(stage):
+        await stage.clock.advance(1.0)
+        stage.prober.answers["web"] = MISSED
+        await stage.clock.advance(30.0)
+        assert health(stage) is Health.UNHEALTHY
+        await stage.change(replace(WEB, ready=ready), APP)
+        await stage.clock.advance(1.0)
+        assert health(stage) is Health.HEALTHY
+        assert stage.status("app").state is State.RUNNING
+        assert stage.status("web").generation == 1
+
+    go()
+
+
+@staged(BOTH)
+async def test_trouble_found_by_a_question_that_stays_is_still_trouble(stage):
+    await stage.clock.advance(20.0)
+    stage.prober.answers["web"] = MISSED
+    await stage.change(replace(BOTH, live=replace(EVERY_10, failures=100)))
+    await stage.clock.advance(40.0)
+    assert health(stage) is Health.UNHEALTHY
+    await stage.change(replace(BOTH, live=None))
+    assert health(stage) is Health.UNHEALTHY
+    assert "no longer ready" in stage.status("web").finding.why
+    stage.prober.answers["web"] = PASSED
+    await stage.clock.advance(10.0)
+    assert health(stage) is Health.HEALTHY
+
+
+@staged(replace(BOTH, live=replace(EVERY_10, every=1.0)))
+async def test_a_question_that_hangs_is_given_up_when_it_is_put_otherwise(stage):
+    spec = stage.config.current.settings.workers[0]
+    await stage.clock.advance(5.0)
+    stage.prober.hang("web")
+    await stage.clock.advance(20.0)
+    assert stage.prober.open["web"] == 1
+    await stage.change(replace(spec, live=replace(EVERY_10, way="http")))
+    assert stage.prober.asked[-1] == ("web", 1, "tcp"), "the one that had to wait"
+    assert stage.prober.open["web"] == 1
+    stage.prober.release("web")
+    await stage.clock.advance(20.0)
+    assert stage.prober.asked[-1] in (("web", 1, "tcp"), ("web", 1, "http"))
+    assert await asked_within(stage, 100.0) == 20
+    assert health(stage) is Health.HEALTHY
+
+
+@staged(replace(BOTH, heartbeat=BEATS.heartbeat))
+async def test_life_begins_when_readiness_is_no_longer_asked_for(stage):
+    spec = stage.config.current.settings.workers[0]
+    stage.prober.answers["web"] = MISSED
+    stage.driver.end("web", code=0)
+    await stage.clock.advance(30.0)
+    assert stage.status("web").state is State.STARTING
+    await stage.change(replace(spec, ready=None))
+    assert stage.status("web").state is State.RUNNING
+    stage.prober.answers["web"] = PASSED
+    assert await asked_within(stage, 50.0) == 5
+    await stage.clock.advance(11.0)
+    assert "no heartbeat yet" in str(stage.journal.appended), "it had a minute for the first"
+
+
+@staged(BOTH)
+async def test_whatever_a_prober_raises_is_a_missed_answer_and_it_is_asked_on(stage):
+    await stage.clock.advance(15.0)
+    stage.prober.mistakes["web"] = IndexError("tuple index out of range")
+    assert await asked_within(stage, 20.0) == 4
+    assert health(stage) is Health.HEALTHY
+    assert "tuple index" in stage.supervisor.snapshot().vitals["web"].answer
+    del stage.prober.mistakes["web"]
+    assert await asked_within(stage, 20.0) == 4
+    stage.prober.mistakes["web"] = IndexError("tuple index out of range")
+    await stage.clock.advance(40.0)
+    assert "worker.aborting" in types(stage)
+
+
+@staged(replace(FILE, live=EVERY_10, heartbeat=replace(FILE.heartbeat, on_stale="restart")))
+async def test_nobody_is_ended_because_its_file_could_not_be_read_by_our_mistake(stage):
+    stage.prober.beats["web"] = Beat(status="running", at=stage.clock.now().wall)
+    await stage.clock.advance(11.0)
+    stage.prober.mistakes["web"] = KeyError("oops")
+    await stage.change(replace(stage.config.current.settings.workers[0], live=None))
+    await stage.clock.advance(200.0)
+    assert health(stage) is Health.DEGRADED
+    assert "KeyError" in stage.status("web").finding.why
+    del stage.prober.mistakes["web"]
+    stage.prober.beats["web"] = Beat(status="running", at=stage.clock.now().wall)
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY
+    assert stage.status("web").generation == 1
+
+
+@staged(replace(LIVE, live=replace(TCP, every=86_400.0)))
+async def test_questions_to_runs_that_have_ended_do_not_pile_up(stage):
+    for _ in range(200):
+        stage.driver.end("web", code=0)
+        await stage.clock.advance(60.0)
+    assert stage.status("web").generation == 201
+    assert len(stage.supervisor.checks._agenda) < 100
+
+
+@pytest.mark.parametrize("ready", [None, Probe(way="notify")])
+def test_trouble_that_is_told_while_its_question_is_taken_back_does_not_stay(ready):
+    once = replace(WEB, ready=replace(TCP, failures=1))
+
+    @staged(once)
+    async def go(stage):
+        await stage.clock.advance(1.0)
+        stage.prober.hang("web")
+        stage.prober.answers["web"] = MISSED
+        await stage.clock.advance(10.0)
+        stage.config.change(replace(once, ready=ready))
+        while stage.supervisor.snapshot().declaration.workers["web"].spec.ready == once.ready:
+            await asyncio.sleep(0)
+        stage.journal.hang()
+        await stage.clock.settle()
+        stage.prober.release("web")
+        await stage.clock.settle()
+        stage.journal.release()
+        await stage.clock.advance(1.0)
+        told = types(stage)
+        assert told.index("worker.degraded") < told.index("worker.recovered")
+        assert health(stage) is Health.HEALTHY
+
+    go()

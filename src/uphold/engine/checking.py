@@ -8,10 +8,8 @@ told with that generation, so it changes nothing.
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections import Counter
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import events
@@ -21,6 +19,7 @@ from uphold.core.specs import EARLIEST, Heartbeat, Instant
 from uphold.core.statuses import Finding, Health, State
 from uphold.core.vitals import (
     UNHEALTHY,
+    Answer,
     Outcome,
     Pulse,
     Tally,
@@ -30,27 +29,27 @@ from uphold.core.vitals import (
     pause_before,
     worst,
 )
-from uphold.engine.patients import Patient, is_patient, spread
+from uphold.engine.agendas import Agenda
+from uphold.engine.patients import BEAT, LIVE, QUESTIONS, READY, Patient, is_patient, spread
 from uphold.engine.showing import Vitals
 from uphold.ports.probes import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 
     from uphold.core.absorbing import Observed
     from uphold.core.events import Recorded, SlotFact
     from uphold.core.specs import Probe
     from uphold.core.statuses import SlotStatus
-    from uphold.core.vitals import Answer
     from uphold.ports.clocks import Clock
     from uphold.ports.logs import Log
     from uphold.ports.probes import Prober
 
-_ASKED: Final = frozenset({"http", "tcp", "exec", "log"})
-"""Ways in which we ask; in the others the worker speaks by itself."""
 _SAID: Final = frozenset({"notify", "fd"})
 _MOST_EARLY: Final = 16
-_READY, _LIVE, _BEAT, _SAYS = "ready", "live", "heartbeat", "says"
+_SAYS: Final = "says"
+_VOID: Final = Finding(health=Health.UNKNOWN, why="asked otherwise from now on")
+"""Told of those whose trouble came of questions that have changed: any finding is news."""
 _WHENEVER: Final = Heartbeat(stale_after=1e9)
 """For beats of those who promised none."""
 _SOON: Final = 0.5
@@ -80,8 +79,7 @@ class Checks:
         self._log = log
         self._promptly = promptly
         self._runs: dict[str, Patient] = {}
-        self._due: list[tuple[float, int, str, int, str]] = []
-        self._numbers = count()
+        self._agenda = Agenda()
         self._alarm = asyncio.Event()
         self._observed: Observed | None = None
         self._early: dict[str, list[tuple[int, Notice]]] = {}
@@ -108,6 +106,8 @@ class Checks:
                     self._early.pop(slot, None)
                 if run is not None:
                     self._drop(slot, run)
+                    if status is not None and status.state is State.RUNNING:
+                        self._acquit(run, status)
                 elif status is None or status.identity is None:
                     self._vitals.drop(slot)
             elif run is None or run.subject.generation != status.generation:
@@ -182,20 +182,15 @@ class Checks:
             while True:
                 await self._wait()
                 now = self._clock.now().mono
-                while self._due and self._due[0][0] <= now:
-                    _, _, slot, generation, what = heapq.heappop(self._due)
-                    run = self._runs.get(slot)
-                    if run is not None and run.subject.generation == generation:
-                        self._look(run, what, now)
+                for slot, what in self._agenda.take(now):
+                    self._look(self._runs[slot], what, now)
                 self._vitals.show(now)
         finally:
             for slot, run in list(self._runs.items()):
                 self._drop(slot, run)
 
     async def _wait(self) -> None:
-        times = [self._due[0][0]] if self._due else []
-        if self._vitals.due is not None:
-            times.append(self._vitals.due)
+        times = [at for at in (self._agenda.first, self._vitals.due) if at is not None]
         cancel = self._clock.alarm(Instant(min(times)), self._alarm.set) if times else None
         try:
             await self._alarm.wait()
@@ -217,84 +212,133 @@ class Checks:
         run.told = status.finding
         self._runs[status.slot] = run
         if owing and self._prober is not None:
-            run.owed = set(_questions(run))
-        if spec.ready is not None and spec.ready.way in _ASKED:
-            self._ask_later(run, _READY, 0.0 if run.owed else spec.ready.initial_delay)
-        if run.ready:
-            self._begin_life(run)
+            run.owed = set(run.questions())
+        self._begin(run, QUESTIONS)
         for generation, notice in self._early.pop(status.slot, ()):
             if generation == status.generation:
                 self._take_in(run, notice)
 
-    def _begin_life(self, run: Patient) -> None:
+    def _begin(self, run: Patient, questions: Collection[str]) -> None:
+        """Begin with these questions; all but one are asked only of those that are up."""
+        ready = run.subject.spec.ready
+        if ready is not None and READY in questions and run.asks_ready:
+            self._ask_later(run, READY, 0.0 if READY in run.owed else ready.initial_delay)
+        if run.ready:
+            self._begin_life(run, questions)
+
+    def _begin_life(self, run: Patient, questions: Collection[str] = QUESTIONS) -> None:
         """Begin with what is asked only of those that are up."""
         spec = run.subject.spec
-        if spec.live is not None:
+        if spec.live is not None and LIVE in questions:
             pause = spec.live.initial_delay or spread(run, spec.live.every)
-            self._ask_later(run, _LIVE, 0.0 if _LIVE in run.owed else pause)
-        if spec.heartbeat is not None and run.pulse is None:
+            self._ask_later(run, LIVE, 0.0 if LIVE in run.owed else pause)
+        if spec.heartbeat is not None and BEAT in questions:
             now = self._clock.now().mono
-            # A file keeps what was said while nobody listened; anything else is lost by then.
-            began = run.began if spec.heartbeat.file and run.began > EARLIEST else now
-            run.pulse = Pulse(began=began)
+            if run.pulse is None:
+                # A file keeps what was said while nobody listened; anything else is lost by then.
+                by_file = spec.heartbeat.file and run.began > EARLIEST
+                run.pulse = Pulse(began=run.began if by_file else now)
             self._look_at_pulse(run, now)
 
     def _amend(self, run: Patient, status: SlotStatus) -> None:
-        """Go on under changed terms; questions that were due are asked by the new ones."""
+        """Go on under changed terms: only a question that is put otherwise is begun anew."""
         assert status.terms is not None
-        told = run.told
-        self._drop(status.slot, run)
-        self._take_on(status, owing=bool(run.owed))
-        self._runs[status.slot].told = told
+        before, spec = run.subject.spec, status.terms
+        run.subject = replace(run.subject, spec=spec)
+        changed = {each for each in QUESTIONS if getattr(before, each) != getattr(spec, each)}
+        if not changed:
+            return
+        for what in changed:
+            self._agenda.strike(status.slot, what)
+            run.forget(what)
+        if _is_sick(run.told) and run.told != status.finding:
+            run.told = _VOID
+        if status.state is State.RUNNING and not run.ready:
+            run.ready = True  # because nobody asks any more
+            changed |= {LIVE, BEAT}
+        if run.owed:
+            run.owed = {each for each in run.questions() if each in run.owed | changed}
+        self._begin(run, changed)
+        self._ask_next(run)
+        self._tell(run)
+        if run.told is _VOID and spec.live is None and spec.heartbeat is None:
+            self._acquit(run, status)
+
+    def _acquit(self, run: Patient, status: SlotStatus) -> None:
+        """Say that trouble is over about which nobody asks any more; others may wait for that.
+
+        The books know already, unless they had not heard of the trouble when its terms changed.
+        """
+        sentenced = status.finding is not None and status.finding.code
+        if _is_sick(run.told) and run.ready and not sentenced:
+            subject, why = run.subject, "no longer asked"
+            run.told = Finding(health=Health.HEALTHY, why=why)
+            fact = events.Recovered(slot=subject.slot, generation=subject.generation, why=why)
+            self._report(fact)
 
     def _drop(self, slot: str, run: Patient) -> None:
-        if run.asking is not None:
-            run.asking.cancel()
+        run.close()
         if self._runs.get(slot) is run:
             del self._runs[slot]
+            for what in QUESTIONS:
+                self._agenda.strike(slot, what)
         self._vitals.drop(slot)
 
     def _ask_later(self, run: Patient, what: str, pause: float) -> None:
+        slot = run.subject.slot
+        if self._runs.get(slot) is not run:
+            return  # condemned by what was just found
         at = self._clock.now().mono + pause
-        subject = run.subject
-        if what == _BEAT:
-            run.look_at = at
-        first = not self._due or at < self._due[0][0]
-        heapq.heappush(self._due, (at, next(self._numbers), subject.slot, subject.generation, what))
-        if first:
+        first = self._agenda.first
+        self._agenda.put(slot, what, at)
+        if first is None or at < first:
             self._alarm.set()
 
     def _look(self, run: Patient, what: str, now: Instant) -> None:
-        if what == _BEAT:
-            if now >= run.look_at:
-                self._look_at_pulse(run, now)
+        if what == BEAT:
+            self._look_at_pulse(run, now)
         elif run.asking is not None:
             run.waiting.append(what)
         else:
             self._ask(run, what)
 
     def _ask(self, run: Patient, what: str) -> None:
-        probe = getattr(run.subject.spec, what)
-        if self._prober is None or probe is None:
-            return
-        name = f"{what} {run.subject.slot}"
-        run.asking = asyncio.get_running_loop().create_task(self._question(run, what), name=name)
+        if self._prober is not None:
+            self._open(run, what, self._question(run, what, self._prober))
 
-    async def _question(self, run: Patient, what: str) -> None:
-        """Ask once; afterwards it is the turn of whatever became due meanwhile."""
-        assert self._prober is not None
-        probe: Probe = getattr(run.subject.spec, what)
-        answer = await self._prober.ask(probe, run.subject)
-        if self._runs.get(run.subject.slot) is not run:
-            return
+    def _ask_next(self, run: Patient) -> None:
+        """Ask what became due while another question was open."""
+        if run.asking is None and run.waiting:
+            self._ask(run, run.waiting.pop(0))
+
+    def _open(self, run: Patient, what: str, work: Coroutine[object, object, None]) -> None:
+        run.open = what
+        name = f"{what} {run.subject.slot}"
+        run.asking = asyncio.get_running_loop().create_task(work, name=name)
+
+    def _close(self, run: Patient) -> bool:
+        """Note that the open question has an answer; False: nobody wants to know any more."""
+        if run.asking is not asyncio.current_task():
+            return False
         run.asking = None
+        return True
+
+    async def _question(self, run: Patient, what: str, prober: Prober) -> None:
+        """Ask once; afterwards it is the turn of whatever became due meanwhile."""
+        probe: Probe = getattr(run.subject.spec, what)
+        try:
+            answer = await prober.ask(probe, run.subject)
+        except Exception as error:  # noqa: BLE001 - the boundary to probers: it becomes an answer
+            answer = Answer(Outcome.MISSED, f"it could not be asked: {error!r}")
+            self._warn(run, f"{what}: {answer.text}")
+        if not self._close(run):
+            return
         run.tallies[what] = tally = run.tallies.get(what, Tally()).after(answer)
-        if what == _READY:
+        if what == READY:
             self._judge_ready(run, probe, tally, answer)
         else:
             self._judge_live(run, probe, tally, answer)
-        if run.waiting:
-            self._ask(run, run.waiting.pop(0))
+        self._ask_next(run)
 
     def _judge_ready(self, run: Patient, probe: Probe, tally: Tally, answer: Answer) -> None:
         run.asked += 1
@@ -303,15 +347,15 @@ class Checks:
             if tally.passed(probe):
                 self._become_ready(run)
         elif tally.passed(probe):
-            self._found(run, _READY, None)
+            self._found(run, READY, None)
         elif tally.failed(probe):
-            self._found(run, _READY, f"no longer ready: {answer.text}")
+            self._found(run, READY, f"no longer ready: {answer.text}")
         if not run.ready or tally.passed(probe) or tally.failed(probe):
-            run.owed.discard(_READY)
-        if run.ready and probe.way == "log":
-            return  # a line that was written stays written
+            run.owed.discard(READY)
+        if not run.asks_ready:
+            return
         pause = pause_before(probe, run.asked - 1, ready=run.ready)
-        self._ask_later(run, _READY, min(pause, _SOON) if _READY in run.owed else pause)
+        self._ask_later(run, READY, min(pause, _SOON) if READY in run.owed else pause)
 
     def _judge_live(self, run: Patient, probe: Probe, tally: Tally, answer: Answer) -> None:
         if tally.failed(probe):
@@ -319,17 +363,17 @@ class Checks:
             self._condemn(run, UNHEALTHY, f"live probe failed{times}: {answer.text}")
             return
         if tally.passed(probe):
-            run.owed.discard(_LIVE)
-            run.findings.setdefault(_LIVE, Finding(health=Health.HEALTHY, why="alive"))
+            run.owed.discard(LIVE)
+            run.findings.setdefault(LIVE, Finding(health=Health.HEALTHY, why="alive"))
             self._tell(run)
         elif answer.outcome is not Outcome.PASSED:
             missed = f"{tally.misses} of {probe.failures}"
             self._warn(run, f"live probe missed ({missed}): {answer.text}")
         soon = min(probe.every, _SOON)
-        self._ask_later(run, _LIVE, soon if _LIVE in run.owed else probe.every)
+        self._ask_later(run, LIVE, soon if LIVE in run.owed else probe.every)
 
     def _become_ready(self, run: Patient) -> None:
-        run.findings[_READY] = Finding(health=Health.HEALTHY, why="ready")
+        run.findings[READY] = Finding(health=Health.HEALTHY, why="ready")
         if run.ready:
             return
         run.ready = True
@@ -339,8 +383,8 @@ class Checks:
         self._begin_life(run)
 
     def _beaten(self, run: Patient, beat: Beat | None) -> None:
-        now = self._clock.now()
-        self._note(run.subject.slot, beat_wall=now.wall)
+        now, slot = self._clock.now(), run.subject.slot
+        self._note(slot, beat_wall=now.wall)
         rule = run.subject.spec.heartbeat
         pulse = run.pulse
         if rule is None or pulse is None:
@@ -348,19 +392,19 @@ class Checks:
                 alone = Pulse(began=now.mono).after(beat, now.mono, now.wall)
                 found = judge_pulse(alone, _WHENEVER, now.mono)
                 assert found is not None
-                run.findings[_BEAT] = found
+                run.findings[BEAT] = found
                 self._tell(run)
             return
-        late = run.findings.get(_BEAT)
+        late = run.findings.get(BEAT)
         if beat is None:
             run.pulse = pulse.touched(now.mono, now.wall)
         else:
             run.pulse = pulse.after(beat, now.mono, now.wall)
         if pulse.last is None or beat is not None or late is None or late.why != "beating":
             self._judge_pulse(run, now.mono)
-        due = next_look(run.pulse, rule, now.mono)
-        if due < run.look_at and not rule.file:  # the first beat had more time than the others
-            self._ask_later(run, _BEAT, due - now.mono)
+        due, planned = next_look(run.pulse, rule, now.mono), self._agenda.when(slot, BEAT)
+        if planned is not None and due < planned and not rule.file:
+            self._ask_later(run, BEAT, due - now.mono)  # the first had more time than the others
 
     def _look_at_pulse(self, run: Patient, now: Instant) -> None:
         """Let time pass over the beats; a file of them is read first."""
@@ -369,24 +413,26 @@ class Checks:
             return
         if rule.file and self._prober is not None:
             if run.asking is None:
-                name = f"beat {run.subject.slot}"
-                work = self._read_beat(run, rule.file)
-                run.asking = asyncio.get_running_loop().create_task(work, name=name)
+                self._open(run, BEAT, self._read_beat(run, rule.file, self._prober))
             pause = rule.stale_after / _FILE_LOOKS
             # The first one is awaited: until it comes nobody knows how the worker does.
-            self._ask_later(run, _BEAT, min(1.0, pause) if run.pulse.last is None else pause)
+            self._ask_later(run, BEAT, min(1.0, pause) if run.pulse.last is None else pause)
             return
         self._judge_pulse(run, now)
-        if self._runs.get(run.subject.slot) is run and run.pulse is not None:
-            self._ask_later(run, _BEAT, next_look(run.pulse, rule, now) - now)
+        self._ask_later(run, BEAT, next_look(run.pulse, rule, now) - now)
 
-    async def _read_beat(self, run: Patient, path: str) -> None:
-        assert self._prober is not None
-        beat = await self._prober.read_beat(path, run.subject)
-        if self._runs.get(run.subject.slot) is not run or run.pulse is None:
+    async def _read_beat(self, run: Patient, path: str, prober: Prober) -> None:
+        beat: Beat | Refused
+        try:
+            beat = await prober.read_beat(path, run.subject)
+        except Exception as error:  # noqa: BLE001 - the boundary to probers: it becomes an answer
+            # That says nothing of the worker, as with a file system that is silent.
+            beat = Refused(UNANSWERED, f"{path} cannot be read: {error!r}.")
+            self._warn(run, beat.text)
+        if not self._close(run):
             return
-        run.asking = None
-        run.owed.discard(_BEAT)
+        assert run.pulse is not None
+        run.owed.discard(BEAT)
         unread = ""
         if isinstance(beat, Refused):
             self.refused[beat.reason] += 1
@@ -401,8 +447,7 @@ class Checks:
                 run.pulse = run.pulse.after(beat, at, beat.at or now.wall)
             self._note(run.subject.slot, beat_wall=run.pulse.wall)
         self._judge_pulse(run, self._clock.now().mono, unread)
-        if run.waiting:
-            self._ask(run, run.waiting.pop(0))
+        self._ask_next(run)
 
     def _judge_pulse(self, run: Patient, now: Instant, unread: str = "") -> None:
         rule = run.subject.spec.heartbeat
@@ -414,8 +459,8 @@ class Checks:
         if found.code:
             self._condemn(run, found.code, found.why)
             return
-        before = run.findings.get(_BEAT)
-        run.findings[_BEAT] = found
+        before = run.findings.get(BEAT)
+        run.findings[BEAT] = found
         if found.why == "heartbeat late" and (before is None or before.why != found.why):
             self._warn(run, "heartbeat late: one is missing")
         self._tell(run)
@@ -434,12 +479,12 @@ class Checks:
         )
 
     def _tell(self, run: Patient) -> None:
-        """Report what all sources together mean, if that is news."""
+        """Report what all sources together mean, if that is news and it has not been condemned."""
         found = worst(list(run.findings.values()))
         told = run.told
         if found is None or (told is not None and found.health is told.health is Health.HEALTHY):
             return
-        if found == told:
+        if found == told or self._runs.get(run.subject.slot) is not run:
             return
         run.told = found
         about = {"slot": run.subject.slot, "generation": run.subject.generation}
@@ -460,13 +505,5 @@ class Checks:
             self._alarm.set()
 
 
-def _questions(run: Patient) -> Iterator[str]:
-    """Name what a run that was found alive can be judged by now, without hearing from it."""
-    spec = run.subject.spec
-    # A line that was written stays written: nobody looks for it again.
-    if spec.ready_way in (_ASKED - {"log"} if run.ready else _ASKED):
-        yield _READY
-    if run.ready and spec.live is not None:
-        yield _LIVE
-    if run.ready and spec.heartbeat is not None and spec.heartbeat.file:
-        yield _BEAT
+def _is_sick(found: Finding | None) -> bool:
+    return found is not None and found.health is not Health.HEALTHY

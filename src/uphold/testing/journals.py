@@ -88,6 +88,7 @@ class MemoryJournal:
     def __init__(self, *, boot_id: str = "boot-1") -> None:
         self.unavailable = False
         """Set it, and appending fails until it is lifted."""
+        self._hanging: asyncio.Event | None = None
         self.appended: list[Batch] = []
         """Every batch that was written, in order."""
         self._boot_id = boot_id
@@ -106,6 +107,16 @@ class MemoryJournal:
         """The current row of every job."""
         return dict(self._shelf.jobs)
 
+    def hang(self) -> None:
+        """Let what is written from now on hang until released; what is refused is so at once."""
+        self._hanging = asyncio.Event()
+
+    def release(self) -> None:
+        """Let it be written."""
+        assert self._hanging is not None
+        self._hanging.set()
+        self._hanging = None
+
     async def append(self, batch: Batch) -> None:
         """Write a batch, or refuse it as the real one would."""
         await asyncio.sleep(0)  # the real one never answers within the same breath
@@ -113,6 +124,8 @@ class MemoryJournal:
             raise StoreUnavailable(
                 "cannot use the journal: it was made unavailable.", remedy="Make it available."
             )
+        if self._hanging is not None:
+            await self._hanging.wait()
         rows = rows_of(batch, boot_id=self._boot_id, owner=_OWNER)
         self._refuse_other_events(rows)
         self._shelf.put(batch, self._boot_id)

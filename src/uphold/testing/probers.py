@@ -21,6 +21,8 @@ class FakeProber:
         self.asked: list[tuple[str, int, str]] = []
         self.answers: dict[str, Answer] = defaultdict(lambda: Answer(Outcome.PASSED, "well"))
         self.beats: dict[str, Beat | Refused] = {}
+        self.mistakes: dict[str, Exception] = {}
+        """What is raised instead of an answer, by slot: no prober should, and some day one does."""
         self._hanging: dict[str, asyncio.Event] = {}
         self.open: dict[str, int] = defaultdict(int)
         """Questions under way, by slot."""
@@ -42,8 +44,14 @@ class FakeProber:
                 await self._hanging[subject.slot].wait()
         finally:
             self.open[subject.slot] -= 1
+        self._make_mistake(subject.slot)
         return self.answers[subject.slot]
 
     async def read_beat(self, path: str, subject: Subject) -> Beat | Refused:
         """Give the beat that was put there."""
+        self._make_mistake(subject.slot)
         return self.beats.get(subject.slot, Refused(MISSING, f"there is no {path}"))
+
+    def _make_mistake(self, slot: str) -> None:
+        if slot in self.mistakes:
+            raise self.mistakes[slot]
