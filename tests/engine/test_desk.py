@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from uphold.core import orders
 from uphold.core.specs import WorkerSpec
 from uphold.testing.stages import Stage
 
 WEB = WorkerSpec(name="web", command=("web",))
+PUMP = WorkerSpec(name="@pump", command=("pump",))
 
 
 def test_each_order_has_an_id_of_its_own_with_date_and_time():
@@ -54,6 +57,44 @@ def test_a_signal_reaches_the_slots_that_live():
         stage = await Stage(WEB).start()
         await stage.order(orders.SignalWorkers(names=("web",), signal="HUP"))
         assert stage.driver.signals == [("web", "HUP")]
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "wish", [orders.StopWorkers, orders.RestartWorkers, orders.PauseWorkers, orders.ResetWorkers]
+)
+def test_a_name_that_is_given_twice_is_one_worker(wish):
+    async def go():
+        stage = await Stage(WEB).start()
+        job = await stage.order(wish(names=("web", "web")))
+        await stage.clock.advance(5)
+        assert [each.name for each in job.done.result()] == ["web"]
+        assert job.row.target == "web"
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("names", [("web", "web"), ("@pump",), ("web", "@pump")])
+def test_a_signal_is_sent_once_to_each_companions_too_and_its_order_is_done(names):
+    async def go():
+        stage = await Stage(WEB, PUMP).start()
+        job = await stage.order(orders.SignalWorkers(names=names, signal="HUP"))
+        told = list(dict.fromkeys(names))
+        assert stage.driver.signals == [(name, "HUP") for name in told]
+        assert [(each.name, each.ok) for each in job.done.result()] == [(n, True) for n in told]
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+def test_nobody_waits_for_a_companion_that_is_restarted():
+    async def go():
+        stage = await Stage(WEB, PUMP).start()
+        job = await stage.order(orders.RestartWorkers(names=("@pump",)))
+        assert job.done.result() == ()
         await stage.supervisor.abandon()
 
     asyncio.run(go())

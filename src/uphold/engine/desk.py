@@ -197,7 +197,7 @@ class Desk:
 
     def _send_signal(self, wish: orders.SignalWorkers, job: Job) -> None:
         observed = self._board.snapshot.observed
-        for name in wish.names:
+        for name in job.accepted.names:
             alive = [
                 status
                 for slot in observed.of(name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from uphold.core.names import is_companion
-from uphold.core.orders import Errand, ShutDown
+from uphold.core.orders import Errand, ShutDown, SignalWorkers
 from uphold.core.outcomes import Accepted, Pending, Result, outcome
 from uphold.engine.auditing import audit_entry
 from uphold.engine.ledger import Caused
@@ -51,8 +51,9 @@ def open_job(order: Order, names: tuple[str, ...], version: int) -> Job:
         updated_at=order.at,
         started_at=order.at,
     )
-    # Companions look after themselves: nobody waits for them.
-    followed = tuple(name for name in names if not is_companion(name))
+    # Companions look after themselves: nobody waits for them. A signal is sent, or not, at once.
+    at_once = isinstance(order.wish, SignalWorkers)
+    followed = tuple(name for name in names if at_once or not is_companion(name))
     return Job(
         order=order,
         row=row,
@@ -88,7 +89,7 @@ class Jobs:
             if job.accepted.version > turned or isinstance(job.accepted.wish, ShutDown | Errand):
                 continue
             at = self._look_at(job, declaration, observed, now.mono)
-            if len(job.results) == len(job.accepted.names):
+            if all(name in job.results for name in job.accepted.names):
                 self._end(job, now)
                 ended.append(job)
             elif at is not None:

@@ -23,7 +23,7 @@ _NEWS: Final[dict[type, str]] = {
 
 
 def names_of(order: Order, before: Declaration, after: Declaration) -> tuple[str, ...]:
-    """Name the workers an order is about; for a new file those that it changes."""
+    """Name the workers an order is about, each once; for a new file those that it changes."""
     wish = order.wish
     match wish:
         case orders.Declare():
@@ -39,7 +39,7 @@ def names_of(order: Order, before: Declaration, after: Declaration) -> tuple[str
         case orders.PauseSupervisor() | orders.ResumeSupervisor() | orders.ShutDown():
             return ()
         case _:
-            return wish.names
+            return tuple(dict.fromkeys(wish.names))
 
 
 def news_of(order: Order, before: Declaration, after: Declaration) -> Iterator[Note]:
