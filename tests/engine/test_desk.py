@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -95,6 +96,29 @@ def test_nobody_waits_for_a_companion_that_is_restarted():
         stage = await Stage(WEB, PUMP).start()
         job = await stage.order(orders.RestartWorkers(names=("@pump",)))
         assert job.done.result() == ()
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+def test_an_edit_that_comes_while_the_one_before_it_is_written_is_not_lost():
+    """The disk is full when its turn comes; when there is room again, it is declared."""
+
+    async def go():
+        stage = await Stage(WEB).start()
+        stage.journal.hang()
+        await stage.change(WEB, replace(WEB, name="app"))
+        stage.journal.unavailable = True
+        await stage.change(WEB, replace(WEB, name="app"), replace(WEB, name="db"))
+        stage.journal.release()
+        await stage.clock.advance(3)
+        assert set(stage.supervisor.snapshot().declaration.workers) == {"web", "app"}
+        stage.journal.unavailable = False
+        await stage.clock.advance(10)
+        assert set(stage.supervisor.snapshot().declaration.workers) == {"web", "app", "db"}
+        versions = stage.supervisor.snapshot().declaration.config_version
+        await stage.clock.advance(100)
+        assert stage.supervisor.snapshot().declaration.config_version == versions, "and once"
         await stage.supervisor.abandon()
 
     asyncio.run(go())

@@ -66,8 +66,8 @@ class Desk:
         self.errands = Errands(errands or {}, self._end_errand)
         self._forget_alarm: Callable[[], None] | None = None
         self._declaring: asyncio.Task[Job | Refusal] | None = None
-        self._owed: Revision | None = None
-        """The newest configuration that has not yet been declared."""
+        self._owed: tuple[str, Revision] | None = None
+        """The newest configuration, until it has been declared, and the order to do that."""
 
     def order(  # noqa: PLR0913 - what an order is made of, by name
         self,
@@ -130,13 +130,13 @@ class Desk:
         )
         order = self.order(wish, author="configuration", origin="config", reason="file changed")
         loop = asyncio.get_running_loop()
-        self._owed = revision
+        self._owed = (order.id, revision)
         self._declaring = loop.create_task(self.submit(order), name="declare")
 
     def declare_owed(self) -> None:
         """Hand in again a configuration that could not be recorded when it came."""
         if self._owed is not None and (self._declaring is None or self._declaring.done()):
-            self.declare(self._owed)
+            self.declare(self._owed[1])
 
     async def declaring(self) -> Job | Refusal | None:
         """Give the order that came of the newest configuration, if there was one since start."""
@@ -190,7 +190,7 @@ class Desk:
                 self._send_signal(wish, job)
             if isinstance(wish, orders.Errand):
                 self.errands.begin(job)
-            if isinstance(wish, orders.Declare):
+            if self._owed is not None and self._owed[0] == job.order.id:
                 self._owed = None
             about_all = isinstance(wish, _ABOUT_ALL)
             self._reconciler.wake(None if about_all else job.accepted.names)
