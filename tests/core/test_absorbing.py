@@ -550,6 +550,28 @@ def test_a_worker_that_runs_elsewhere_is_judged_by_whoever_listens_to_it():
     assert left_of(SICK, remote, replace(remote, heartbeat=Heartbeat(stale_after=9.0))) == SICK
 
 
+def test_a_worker_that_is_not_ready_yet_is_up_when_that_is_no_longer_asked():
+    awaited = slot(State.STARTING, terms=asked, identity=SOMEBODY)
+    after = known(awaited, events.Amended(slot="web", terms=replace(asked, ready=None)))
+    assert (after.state, after.since) == (State.RUNNING, NOW.mono)
+
+
+def test_a_worker_that_becomes_ready_is_up_and_well():
+    awaited = slot(State.STARTING, terms=asked, identity=SOMEBODY, error=FAULT)
+    after = known(awaited, events.Ready(slot="web", generation=3))
+    assert (after.state, after.finding, after.error) == (State.RUNNING, WELL, None)
+
+
+@pytest.mark.parametrize(
+    ("finding", "code"), [(ENDING, "UPH_WORKER_UNHEALTHY"), (OWN_WORD, "E_QUEUE")]
+)
+def test_one_that_was_unhealthy_when_it_ended_has_that_for_a_reason(finding, code):
+    after = known(slot(State.RUNNING, finding=finding), EXITED)
+    assert after.error is not None
+    assert after.error.code == code
+    assert finding.why in after.why
+
+
 def test_what_is_no_fact_is_an_error():
     with pytest.raises(AssertionError):
         absorb(slot(State.RUNNING), "it rains", NOW, SEEN)  # type: ignore[arg-type]

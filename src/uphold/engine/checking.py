@@ -271,7 +271,7 @@ class Checks:
         """
         sentenced = status.finding is not None and status.finding.code
         if _is_sick(run.told) and run.ready and not sentenced:
-            subject, why = run.subject, "no longer asked"
+            subject, why = run.subject, "judged by other terms"
             run.told = Finding(health=Health.HEALTHY, why=why)
             fact = events.Recovered(slot=subject.slot, generation=subject.generation, why=why)
             self._report(fact)
