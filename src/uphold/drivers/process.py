@@ -29,6 +29,7 @@ from uphold.errors import HostFailure
 from uphold.host.environments import Environments
 from uphold.host.processes import Process, hold_sighted
 from uphold.host.processes.containment import Ending
+from uphold.host.processes.descriptors import make_room
 from uphold.host.processes.groups import Groups
 from uphold.host.processes.outputs import Outputs
 from uphold.host.processes.scanning import Scanner
@@ -73,6 +74,7 @@ class ProcessDriver:
         environment = dict(os.environ if inherited is None else inherited)
         self._home = home
         self._clock = clock
+        self._hands_back_limit = nofile is not None
         self._facts = Listeners()
         self._specs: dict[str, WorkerSpec] = {}
         self._outputs = Outputs(home, on_fifo, straight=straight)
@@ -130,6 +132,7 @@ class ProcessDriver:
 
     async def start_all(self, launches: Sequence[Launch], deadline: float | None = None) -> None:
         """Start these slots in slices, so that the loop keeps answering."""
+        self._make_room(len(launches))
         self._watch.begin()
         await self._starter.start_all(launches, deadline)
 
@@ -201,6 +204,7 @@ class ProcessDriver:
 
     async def adopt(self, traces: Sequence[Trace]) -> None:
         """Find these again: first by what is recorded, the rest with one look at all processes."""
+        self._make_room(len(traces))
         self._watch.begin()
         unsure: list[Lead] = []
         before: dict[str, Run | None] = {}
@@ -253,6 +257,11 @@ class ProcessDriver:
         self.announcements.close()
         self._outputs.close()
         self._groups.close()
+
+    def _make_room(self, more: int) -> None:
+        """Allow ourselves the descriptors of so many slots more, if workers do not inherit that."""
+        if self._hands_back_limit:
+            make_room(len(self._watch.runs) + more)
 
     def _lives(self, slot: str) -> bool:
         run = self._watch.runs.get(slot)
