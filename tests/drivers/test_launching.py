@@ -6,6 +6,7 @@ import resource
 import signal
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -272,6 +273,37 @@ def test_an_intent_that_became_no_process_is_taken_back(act):
         await stage.driver.start(stage.launch("web", "sleep", "1000", generation=2))
         assert stage.kinds("web") == ["Started"]
         assert stage.driver.scanner.looks == 0
+
+    act(scene)
+
+
+@pytest.mark.parametrize("free", range(7))
+def test_a_start_for_which_there_are_too_few_descriptors_keeps_none_of_them(act, free):
+    def table():
+        return set(os.listdir("/proc/self/fd"))
+
+    async def scene(stage):
+        await stage.start("warm", "sleep", "1000")
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        before = table()
+        fillers = []
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, before)) + 9, limits[1]))
+        try:
+            with suppress(OSError):
+                while True:
+                    fillers.append(os.dup(0))
+            for filler in fillers[len(fillers) - free :]:
+                os.close(filler)
+            await stage.driver.start(stage.launch("web", "sleep", "1000"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for filler in fillers[: len(fillers) - free]:
+                os.close(filler)
+        if stage.seen("Started", "web"):
+            await stage.driver.kill("web")
+            await stage.told("Gone", "web")
+        stage.driver.remove("web")
+        assert table() == before
 
     act(scene)
 

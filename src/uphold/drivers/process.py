@@ -124,7 +124,10 @@ class ProcessDriver:
             group = runs.pop(slot).group
             if group is not None:
                 group.remove()
-            self._outputs.release(slot)
+        # Also of those that never came to run.
+        for slot in [slot for slot in self._outputs.held if worker_of(slot) == name]:
+            if slot not in runs:
+                self._outputs.release(slot)
 
     async def start(self, launch: Launch, deadline: float | None = None) -> None:
         """Start one slot; `deadline` is an instant of the monotonic clock."""
@@ -152,8 +155,10 @@ class ProcessDriver:
         run = await self._run_to_end(slot, generation)
         if run is None or run.process is None:
             return
-        run.stopping = True
+        run.stopping = run.forced = True
         run.process.send(signals.SIGKILL)
+        if run.helper is not None:
+            run.helper.send_group(signals.SIGKILL)
         self._watch.empty(run)
 
     async def run_probe(self, slot: str, command: tuple[str, ...]) -> int | None:
@@ -312,17 +317,21 @@ class ProcessDriver:
 
     async def _stop_by_command(self, run: Run, main: Process, how: StopRule) -> None:
         """Run the stop command, then signal whatever it did not end."""
+        if not main.alive():  # it has ended by itself meanwhile; nothing of the slot begins now
+            return
         try:
             command = self._launcher.run_beside(run.slot, main, run.spec, how.command)
         except (HostFailure, OSError) as cause:
             context = {"message": f"the stop command of {run.slot} failed", "exception": cause}
             asyncio.get_running_loop().call_exception_handler(context)
         else:
+            run.helper = command
             try:
                 if not await self._watch.wait(command, how.grace):
                     command.send_group(signals.SIGKILL)
                     await self._watch.wait(command, 1.0)
             finally:
+                run.helper = None
                 command.close()
         if main.alive():
             _ask_to_end(main, how)
