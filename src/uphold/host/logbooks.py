@@ -123,7 +123,7 @@ class RotatingFile:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
-        # The umask is not ours alone: a worker's may be in force at this moment.
+        # Whatever umask we were started with.
         with suppress(PermissionError):
             os.fchmod(descriptor, 0o600)
         found = os.fstat(descriptor)
