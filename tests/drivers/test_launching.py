@@ -6,6 +6,7 @@ import resource
 import signal
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,47 @@ def test_folder_and_umask_are_the_workers_own_and_ours_stay(act, slow):
     assert os.umask(mask) == mask
 
 
+def test_the_umask_of_a_worker_is_never_ours_for_a_moment(act, monkeypatch):
+    """It would be that of all our threads, and of whatever they start meanwhile."""
+
+    async def scene(stage):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "umask", lambda _: pytest.fail("our own was changed"))
+            pid = await stage.start("open", "sleep", "1000", umask=0)
+        assert int(status(pid)["Umask"], 8) == 0
+
+    act(scene)
+
+
+def test_those_who_start_beside_one_with_a_umask_are_not_born_with_it(act):
+    ours = os.umask(0o022)
+
+    async def scene(stage):
+        masks = {f"w{n}": None if n % 2 else 0 for n in range(40)}
+        launches = [stage.launch(n, "sleep", "1000", umask=mask) for n, mask in masks.items()]
+        await stage.driver.start_all(launches)
+        for slot, mask in masks.items():
+            pid = (await stage.told("Started", slot)).identity.pid
+            assert int(status(pid)["Umask"], 8) == (0o022 if mask is None else mask), slot
+
+    try:
+        act(scene)
+    finally:
+        os.umask(ours)
+
+
+def test_a_few_workers_never_see_another_limit_than_ours(act):
+    """Nothing is handed back to them late, as nothing was raised."""
+
+    async def scene(stage):
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        await stage.next_supervisor(nofile=before)
+        await stage.start("web", "sleep", "1000")
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
+
+    act(scene)
+
+
 def test_limits_are_set_at_birth_and_otherwise_those_we_were_started_with(act):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
@@ -231,6 +273,37 @@ def test_an_intent_that_became_no_process_is_taken_back(act):
         await stage.driver.start(stage.launch("web", "sleep", "1000", generation=2))
         assert stage.kinds("web") == ["Started"]
         assert stage.driver.scanner.looks == 0
+
+    act(scene)
+
+
+@pytest.mark.parametrize("free", range(7))
+def test_a_start_for_which_there_are_too_few_descriptors_keeps_none_of_them(act, free):
+    def table():
+        return set(os.listdir("/proc/self/fd"))
+
+    async def scene(stage):
+        await stage.start("warm", "sleep", "1000")
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        before = table()
+        fillers = []
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, before)) + 9, limits[1]))
+        try:
+            with suppress(OSError):
+                while True:
+                    fillers.append(os.dup(0))
+            for filler in fillers[len(fillers) - free :]:
+                os.close(filler)
+            await stage.driver.start(stage.launch("web", "sleep", "1000"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for filler in fillers[: len(fillers) - free]:
+                os.close(filler)
+        if stage.seen("Started", "web"):
+            await stage.driver.kill("web")
+            await stage.told("Gone", "web")
+        stage.driver.remove("web")
+        assert table() == before
 
     act(scene)
 

@@ -80,6 +80,52 @@ def test_a_stop_command_that_does_not_help_is_followed_by_the_signal(act):
     act(scene)
 
 
+@pytest.mark.accepts("P3")
+def test_nothing_is_stopped_while_its_stop_command_tidies_up(act):
+    async def scene(stage):
+        go, tidied = stage.folder / "go", stage.folder / "tidied"
+        tidy = f"until [ -e {go} ]; do sleep 0.02; done; touch {tidied}"
+        command = ("sh", "-c", f"kill $UPHOLD_MAIN_PID; {tidy}")
+        await stage.start("web", "sleep", "1000")
+        await stage.driver.stop("web", StopRule(command=command, grace=60.0))
+        await stage.told("Exited", "web")
+        await stage.driver.start(stage.launch("other", "sleep", "1000"))
+        assert stage.kinds("web") == ["Started", "Exited"], "the command is a process of the slot"
+        assert not tidied.exists()
+        go.touch()
+        await stage.told("Gone", "web")
+        assert tidied.exists(), "it had its time"
+
+    act(scene)
+
+
+@pytest.mark.accepts("P3", "P4")
+def test_a_stop_command_that_goes_on_is_ended_with_everything_else(act):
+    async def scene(stage):
+        command = ("sh", "-c", "kill $UPHOLD_MAIN_PID; sleep 1000; true")
+        pid = await stage.start("web", "sleep", "1000")
+        await stage.driver.stop("web", StopRule(command=command, grace=600.0))
+        await eventually(lambda: not alive(pid))
+        await stage.driver.kill("web")
+        await stage.told("Gone", "web")
+        assert stage.marked() == []
+
+    act(scene)
+
+
+def test_no_stop_command_begins_for_one_that_has_ended_by_itself(act):
+    async def scene(stage):
+        said = stage.folder / "said"
+        pid = await stage.start("web", "sleep", "1000")
+        await stage.driver.stop("web", StopRule(command=("touch", str(said))))
+        os.kill(pid, signal.SIGKILL)  # before the command's turn comes
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        await stage.told("Gone", "web")
+        assert not said.exists()
+
+    act(scene)
+
+
 def test_looking_tells_the_truth_before_any_fact_does(act):
     async def scene(stage):
         pid = await stage.start("web", "sleep", "1000")

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from drivers.conftest import alive
 from uphold.core.specs import StopRule
+from uphold.drivers import crews
 from uphold.drivers.starting import SLICE, Slice
 from uphold.host.clock import MachineClock
 from uphold.host.processes.slotlocks import SlotLock, SlotRecord, is_held
@@ -265,6 +267,31 @@ def held_processes():
         with suppress(FileNotFoundError):  # that of the listing itself
             links.append(os.readlink(f"/proc/self/fd/{name}"))
     return sum("pidfd" in link for link in links)
+
+
+@pytest.mark.accepts("P16")
+def test_in_a_rush_nobody_who_ends_at_once_is_taken_for_an_orphan(act, monkeypatch):
+    """A busy loop hears of a start late, and the reaper must not be quicker."""
+    monkeypatch.setattr(crews, "_AT_ONCE", 1)
+
+    async def at_once(_slice):
+        """All are handed to the crew in one turn."""
+
+    monkeypatch.setattr(Slice, "share", at_once)
+
+    async def scene(stage):
+        slots = [f"w{number}" for number in range(30)]
+        starting = asyncio.create_task(
+            stage.driver.start_all([stage.launch(slot, "false") for slot in slots])
+        )
+        while not starting.done():
+            time.sleep(0.1)  # the loop is held up, so that the last are told of after 3 s
+            await asyncio.sleep(0)
+        for slot in slots:
+            assert (await stage.told("Exited", slot)).exit.code == 1
+        assert not [fact for fact in stage.facts if type(fact).__name__ == "StartFailed"]
+
+    act(scene)
 
 
 def test_all_who_start_something_share_one_slice_of_each_turn():

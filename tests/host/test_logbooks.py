@@ -174,6 +174,28 @@ def test_the_folder_is_made_and_a_removed_file_is_made_again(make, folder):
     assert len(lines(folder)) == 1
 
 
+@pytest.mark.accepts("B-75")
+def test_a_file_that_was_moved_away_is_made_again_and_the_old_one_left_alone(make, folder):
+    book = make()
+    book.info("one")
+    for file in list(folder.iterdir()):
+        file.rename(file.with_suffix(".old"))
+    book.info("two")
+    assert [record["message"] for record in records(folder)] == ["two"]
+    assert len(lines(folder)) == 1
+    assert lines(folder, "supervisor.old")[-1].endswith(" one")
+
+
+def test_a_file_that_was_emptied_has_all_its_room_again(tmp_path):
+    file = RotatingFile(tmp_path / "a.log", max_size=100)
+    file.write(b"x" * 89 + b"\n")
+    os.truncate(tmp_path / "a.log", 0)
+    file.write(b"after it was emptied\n")
+    file.close()
+    assert (tmp_path / "a.log").read_bytes() == b"after it was emptied\n"
+    assert not (tmp_path / "a.log.1").exists()
+
+
 def test_a_log_that_is_there_is_continued(make, folder):
     make().info("one")
     make().info("two")

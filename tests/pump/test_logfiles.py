@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from uphold.pump.chains import Chain
-from uphold.pump.indexes import RECORD
+from uphold.pump.indexes import LEAST, RECORD
 from uphold.pump.logfiles import LogFile
 from uphold.pump.settings import LogSettings
 
@@ -127,7 +128,7 @@ def test_dropped_output_is_marked_on_a_line_of_its_own(
     assert (tmp_path / "w.log").read_bytes() == (b"half a li\n[uphold: 1234 bytes dropped]\nnext\n")
 
 
-@pytest.mark.parametrize("change", ["removed", "emptied", "appended to"])
+@pytest.mark.parametrize("change", ["removed", "moved away", "emptied", "appended to"])
 def test_a_file_that_somebody_touched_is_continued_without_a_hole(
     make: Make, pipe: tuple[int, int], tmp_path: Path, change: str
 ) -> None:
@@ -137,6 +138,8 @@ def test_a_file_that_somebody_touched_is_continued_without_a_hole(
     path = tmp_path / "w.log"
     if change == "removed":
         path.unlink()
+    elif change == "moved away":
+        path.rename(tmp_path / "old.txt")
     elif change == "emptied":
         os.truncate(path, 0)
     else:
@@ -146,6 +149,123 @@ def test_a_file_that_somebody_touched_is_continued_without_a_hole(
     take_all(log, pipe[0], NOW + 2_000_000)
     begin = b"before\n" * 100 + b"by hand\n" if change == "appended to" else b""
     assert path.read_bytes() == begin + b"after\n"
+    if change == "moved away":
+        assert (tmp_path / "old.txt").read_bytes() == b"before\n" * 100
+
+
+@pytest.mark.parametrize("copying", [False, True])
+def test_emptying_a_busy_log_is_noticed_with_the_next_output(
+    make: Make, pipe: tuple[int, int], tmp_path: Path, copying: bool
+) -> None:
+    """Later it could not be seen: bytes written behind a hole give the expected size again."""
+    log = make(copying=copying)
+    for step in range(10):
+        os.write(pipe[1], b"line %d\n" % step)
+        take_all(log, pipe[0], NOW + step * 50_000)
+        if step == 6:
+            os.truncate(tmp_path / "w.log", 0)
+    log.write_times()
+    assert (tmp_path / "w.log").read_bytes() == b"line 7\nline 8\nline 9\n"
+    found = list(RECORD.iter_unpack((tmp_path / "w.log.idx").read_bytes()))
+    assert found == [(NOW + step * 50_000, (step - 7) * 7) for step in (7, 8, 9)]
+
+
+def test_emptying_a_log_that_is_about_to_be_rotated_leaves_no_hole(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    log = make(max_size=1024)
+    os.write(pipe[1], b"z" * 1023 + b"\n")
+    take_all(log, pipe[0])
+    os.truncate(tmp_path / "w.log", 0)
+    os.write(pipe[1], b"after\n")
+    take_all(log, pipe[0])
+    assert (tmp_path / "w.log").read_bytes() == b"after\n"
+    assert not (tmp_path / "w.log.1").exists()
+
+
+def test_a_file_that_another_one_took_the_place_of_is_let_go(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    """As `sed -i` does it; here even the size is the same."""
+    log = make()
+    os.write(pipe[1], b"secret\n")
+    take_all(log, pipe[0])
+    (tmp_path / "new").write_bytes(b"******\n")
+    (tmp_path / "new").rename(tmp_path / "w.log")
+    os.write(pipe[1], b"after\n")
+    take_all(log, pipe[0], NOW + 1_000_000)
+    assert (tmp_path / "w.log").read_bytes() == b"******\nafter\n"
+
+
+@pytest.mark.parametrize("name", ["w.log", "w.log.idx"])
+def test_a_change_after_a_long_calm_is_noticed_too(
+    make: Make, pipe: tuple[int, int], tmp_path: Path, name: str
+) -> None:
+    """While the folder is as it was nothing is looked up in it; its time may be set back."""
+    log, later = make(), time.time_ns() // 1000 + 3_600_000_000
+    for step in range(5):
+        os.write(pipe[1], b"before\n")
+        take_all(log, pipe[0], later + step * 1_000_000)
+    before = tmp_path.stat()
+    (tmp_path / name).rename(tmp_path / "old")
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.write(pipe[1], b"after\n")
+    take_all(log, pipe[0], later + 5_000_000)
+    begin = b"before\n" * 5 if name == "w.log.idx" else b""
+    assert (tmp_path / "w.log").read_bytes() == begin + b"after\n"
+    found = list(RECORD.iter_unpack((tmp_path / "w.log.idx").read_bytes()))
+    assert found[-1] == (later + 5_000_000, len(begin))
+
+
+@pytest.mark.parametrize("change", ["removed", "moved away"])
+def test_an_index_that_somebody_took_away_is_made_anew_within_a_second(
+    make: Make, pipe: tuple[int, int], tmp_path: Path, change: str
+) -> None:
+    log = make()
+    for step in range(3):
+        os.write(pipe[1], b"before\n")
+        take_all(log, pipe[0], NOW + step * 100_000)
+    log.write_times()
+    index = tmp_path / "w.log.idx"
+    if change == "removed":
+        index.unlink()
+    else:
+        index.rename(tmp_path / "old.idx")
+    for step in (10, 11):
+        os.write(pipe[1], b"after\n")
+        take_all(log, pipe[0], NOW + step * 100_000)
+    log.write_times()
+    found = list(RECORD.iter_unpack(index.read_bytes()))
+    assert found == [(NOW + 200_000, 0), (NOW + 1_000_000, 21), (NOW + 1_100_000, 27)]
+    assert (tmp_path / "w.log").read_bytes() == b"before\n" * 3 + b"after\n" * 2
+
+
+def test_an_index_that_could_not_be_opened_is_tried_again(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    (tmp_path / "w.log.idx").mkdir()
+    log = make()
+    os.write(pipe[1], b"without\n")
+    take_all(log, pipe[0])
+    (tmp_path / "w.log.idx").rmdir()
+    os.write(pipe[1], b"with\n")
+    take_all(log, pipe[0], NOW + 1_000_000)
+    found = list(RECORD.iter_unpack((tmp_path / "w.log.idx").read_bytes()))
+    assert found[-1] == (NOW + 1_000_000, 8)
+
+
+def test_an_index_that_was_thinned_is_still_the_same(
+    make: Make, pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    log = make(max_size=LEAST * 2)
+    for step in range(1000):
+        os.write(pipe[1], b"line\n")
+        take_all(log, pipe[0], NOW + step * 20_000)
+    log.write_times()
+    found = list(RECORD.iter_unpack((tmp_path / "w.log.idx").read_bytes()))
+    assert len(found) < 256, "it was thinned"
+    assert found[0] == (NOW, 0)
+    assert len(found) > 100, "and not begun anew after that"
 
 
 @pytest.mark.accepts("P13")

@@ -305,7 +305,8 @@ def test_a_folder_that_others_can_write_to_is_refused(home: PumpHome) -> None:
     assert "others may write" in home.said
 
 
-def test_a_log_that_somebody_removed_or_emptied_is_continued(home: PumpHome) -> None:
+@pytest.mark.parametrize("change", ["removed", "emptied", "moved away"])
+def test_a_log_that_somebody_took_away_begins_anew(home: PumpHome, change: str) -> None:
     home.configure()
     fifo = home.fifo("w.out")
     home.started()
@@ -317,7 +318,12 @@ def test_a_log_that_somebody_removed_or_emptied_is_continued(home: PumpHome) -> 
         text = home.text("w.log")
         return text != b"" and set(text.split()) == {b"line"} and b"\0" not in text
 
-    (home.logs / "w.log").unlink()
+    if change == "removed":
+        (home.logs / "w.log").unlink()
+    elif change == "emptied":
+        os.truncate(home.logs / "w.log", 0)
+    else:
+        (home.logs / "w.log").rename(home.logs / "old.txt")
     eventually(begins_anew)
 
 

@@ -134,11 +134,12 @@ def _stop_left_overs(home: object, flags: dict[str, str]) -> int:
     from uphold.host.processes.birth import birth  # noqa: PLC0415
 
     assert isinstance(home, Home)
-    birth()
+    birthright = birth()
     try:
         told = asyncio.run(
             stop_left_overs(
                 home,
+                birthright.nofile,
                 author=flags.get("author") or "unknown",
                 label=flags.get("label") or None,
                 reason=flags.get("reason") or "",

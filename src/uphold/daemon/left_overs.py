@@ -52,9 +52,17 @@ class _Nothing:
 
 
 async def stop_left_overs(
-    home: Home, *, author: str, label: str | None, reason: str
+    home: Home,
+    nofile: tuple[int, int],
+    *,
+    author: str,
+    label: str | None,
+    reason: str,
 ) -> dict[str, object]:
-    """End every recorded slot and say what became of each; who asked is audited first."""
+    """End every recorded slot and say what became of each; who asked is audited first.
+
+    `nofile` is the limit on open files that we were started with.
+    """
     clock = MachineClock()
     wall = clock.now().wall
     order = Order(
@@ -75,7 +83,7 @@ async def stop_left_overs(
     )
     lock = HomeLock.take(home, owner)
     try:
-        told = await _stop(home, clock, owner, order)
+        told = await _stop(ProcessDriver(home, clock, nofile=nofile), home, clock, owner, order)
     except BaseException:
         lock.let_go()
         raise
@@ -86,7 +94,9 @@ async def stop_left_overs(
     return told
 
 
-async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> dict[str, object]:
+async def _stop(
+    driver: ProcessDriver, home: Home, clock: MachineClock, owner: Owner, order: Order
+) -> dict[str, object]:
     journal, _ = open_journal(
         home.journal,
         boot_id=boot_id(),
@@ -97,7 +107,6 @@ async def _stop(home: Home, clock: MachineClock, owner: Owner, order: Order) -> 
     )
     book = Logbook(home.logs, wall=lambda: clock.now().wall, scrub=Redactor().texts)
     log = BookLog(book)
-    driver = ProcessDriver(home, clock)
     supervisor = Supervisor(
         _Nothing(),
         Surroundings(

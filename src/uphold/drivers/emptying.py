@@ -39,6 +39,7 @@ _ORPHANS_STAY: Final = 0.01
 _FIRST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 _SLOW_PAUSE: Final = 1.0
+_HELPER_PAUSE: Final = 0.02
 
 
 class Survivor(NamedTuple):
@@ -77,6 +78,8 @@ class Emptier:
 
     async def empty(self, run: Run) -> str:
         """End everything of a slot; say how it is proved. Complains once if it lasts."""
+        while run.helper is not None and not run.forced:
+            await self._clock.sleep(_HELPER_PAUSE)  # whoever runs it sees to its time
         began = self._clock.now().mono
         pause, complained = _FIRST_PAUSE, False
         while True:
@@ -108,6 +111,8 @@ class Emptier:
 
     def _is_plainly_empty(self, run: Run) -> bool:
         if not self._is_reaper or not run.descended or run.exit is None:
+            return False
+        if run.helper is not None:  # a child of ours, so no orphan, and it has no lock
             return False
         if run.group is not None and not run.group.is_empty():
             return False

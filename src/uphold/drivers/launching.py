@@ -249,6 +249,9 @@ def _hold(pid: int | Exception, nonce: str, path: str) -> Process:
         raise pid
     try:
         return hold_child(pid, nonce)
+    except ProcessLookupError as cause:
+        # Somebody else has reaped it, so its number may be anybody's by now.
+        raise HostFailure(f"'{path}' ended at once, and its end was taken.") from cause
     except OSError as cause:
         # A process that cannot be watched must not run. Unreaped, its number is its own.
         os.kill(pid, signal.SIGKILL)

@@ -29,6 +29,7 @@ from uphold.errors import HostFailure
 from uphold.host.environments import Environments
 from uphold.host.processes import Process, hold_sighted
 from uphold.host.processes.containment import Ending
+from uphold.host.processes.descriptors import make_room
 from uphold.host.processes.groups import Groups
 from uphold.host.processes.outputs import Outputs
 from uphold.host.processes.scanning import Scanner
@@ -73,6 +74,7 @@ class ProcessDriver:
         environment = dict(os.environ if inherited is None else inherited)
         self._home = home
         self._clock = clock
+        self._hands_back_limit = nofile is not None
         self._facts = Listeners()
         self._specs: dict[str, WorkerSpec] = {}
         self._outputs = Outputs(home, on_fifo, straight=straight)
@@ -122,7 +124,10 @@ class ProcessDriver:
             group = runs.pop(slot).group
             if group is not None:
                 group.remove()
-            self._outputs.release(slot)
+        # Also of those that never came to run.
+        for slot in [slot for slot in self._outputs.held if worker_of(slot) == name]:
+            if slot not in runs:
+                self._outputs.release(slot)
 
     async def start(self, launch: Launch, deadline: float | None = None) -> None:
         """Start one slot; `deadline` is an instant of the monotonic clock."""
@@ -130,6 +135,7 @@ class ProcessDriver:
 
     async def start_all(self, launches: Sequence[Launch], deadline: float | None = None) -> None:
         """Start these slots in slices, so that the loop keeps answering."""
+        self._make_room(len(launches))
         self._watch.begin()
         await self._starter.start_all(launches, deadline)
 
@@ -149,8 +155,10 @@ class ProcessDriver:
         run = await self._run_to_end(slot, generation)
         if run is None or run.process is None:
             return
-        run.stopping = True
+        run.stopping = run.forced = True
         run.process.send(signals.SIGKILL)
+        if run.helper is not None:
+            run.helper.send_group(signals.SIGKILL)
         self._watch.empty(run)
 
     async def run_probe(self, slot: str, command: tuple[str, ...]) -> int | None:
@@ -201,6 +209,7 @@ class ProcessDriver:
 
     async def adopt(self, traces: Sequence[Trace]) -> None:
         """Find these again: first by what is recorded, the rest with one look at all processes."""
+        self._make_room(len(traces))
         self._watch.begin()
         unsure: list[Lead] = []
         before: dict[str, Run | None] = {}
@@ -254,6 +263,11 @@ class ProcessDriver:
         self._outputs.close()
         self._groups.close()
 
+    def _make_room(self, more: int) -> None:
+        """Allow ourselves the descriptors of so many slots more, if workers do not inherit that."""
+        if self._hands_back_limit:
+            make_room(len(self._watch.runs) + more)
+
     def _lives(self, slot: str) -> bool:
         run = self._watch.runs.get(slot)
         return run is not None and run.process is not None and run.process.alive()
@@ -303,17 +317,21 @@ class ProcessDriver:
 
     async def _stop_by_command(self, run: Run, main: Process, how: StopRule) -> None:
         """Run the stop command, then signal whatever it did not end."""
+        if not main.alive():  # it has ended by itself meanwhile; nothing of the slot begins now
+            return
         try:
             command = self._launcher.run_beside(run.slot, main, run.spec, how.command)
         except (HostFailure, OSError) as cause:
             context = {"message": f"the stop command of {run.slot} failed", "exception": cause}
             asyncio.get_running_loop().call_exception_handler(context)
         else:
+            run.helper = command
             try:
                 if not await self._watch.wait(command, how.grace):
                     command.send_group(signals.SIGKILL)
                     await self._watch.wait(command, 1.0)
             finally:
+                run.helper = None
                 command.close()
         if main.alive():
             _ask_to_end(main, how)

@@ -24,8 +24,10 @@ class Run:
         "ended_at",
         "exit",
         "exit_told",
+        "forced",
         "generation",
         "group",
+        "helper",
         "main",
         "nonces",
         "process",
@@ -63,6 +65,10 @@ class Run:
         """Instant of the monotonic clock at which its main process had been reaped."""
         self.stopping = False
         """Somebody asked for its end: it counts as ended only when verified empty."""
+        self.forced = False
+        """Its time is over: SIGKILL to everything, and nobody is waited for."""
+        self.helper: Process | None = None
+        """Its stop command while that runs: a process of the slot, which may tidy up."""
         self.exit: Exit | None = None
         self.exit_told = False
         self.emptying = False

@@ -218,13 +218,18 @@ class Starter:
 
     def _spawn_aside(self, aside: _Aside) -> int:
         """Do the part of a start that a thread of the crew may do."""
-        return self._launcher.spawn(aside.prepared, alone=False)
+        pid = self._launcher.spawn(aside.prepared, alone=False)
+        # At once, on this thread: it may end before the loop hears of it, and is nobody's orphan.
+        self._watch.claim(pid)
+        return pid
 
     def _spawned(self, aside: _Aside, outcome: int | Exception) -> None:
         """Take in what the crew has started. Whoever withdrew it meanwhile ends it then."""
         try:
             self._take_in(aside.prepared, outcome, aside.earlier)
         except (HostFailure, OSError, ValueError) as cause:
+            if isinstance(outcome, int):
+                self._watch.disclaim(outcome)
             self._facts.tell(start_failed(aside.order.launch, cause))
         attempt = aside.order.attempt
         if attempt is not None and not attempt.done():

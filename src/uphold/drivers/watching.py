@@ -88,6 +88,14 @@ class Watch:
         if run.spec.limits.memory is not None:
             self._scale.add(run)
 
+    def claim(self, pid: int) -> None:
+        """Take nobody for an orphan who was just started and is about to be held."""
+        self._children.add(pid)
+
+    def disclaim(self, pid: int) -> None:
+        """Give up a claim: it could not be held."""
+        self._children.discard(pid)
+
     def exchange(self, run: Run, process: Process) -> None:
         """Watch another process as the main one of a run; the old one is left to the reaper."""
         old = run.process

@@ -79,6 +79,8 @@ class RotatingFile:
         self._max_size = max_size
         self._keep = keep
         self._descriptor: int | None = None
+        self._file: tuple[int, int] | None = None
+        """Which file is open: its device and inode."""
         self._size = 0
 
     def write(self, lines: bytes) -> None:
@@ -100,22 +102,33 @@ class RotatingFile:
             self._descriptor = None
 
     def _ready(self, length: int) -> int:
-        if self._descriptor is not None and not os.fstat(self._descriptor).st_nlink:
-            self.close()  # somebody removed it: lines must not go where nobody can read them
+        if self._descriptor is not None and not self._is_as_we_left_it():
+            # Somebody removed it, moved it away or emptied it: lines must not go where nobody
+            # looks for them, nor a half record be cut off where the end no longer is.
+            self.close()
         descriptor = self._descriptor if self._descriptor is not None else self._open()
         if self._size and self._size + length > self._max_size:
             self._rotate()
             descriptor = self._descriptor if self._descriptor is not None else self._open()
         return descriptor
 
+    def _is_as_we_left_it(self) -> bool:
+        try:
+            found = self._path.lstat()
+        except FileNotFoundError:
+            return False
+        return (found.st_dev, found.st_ino) == self._file and found.st_size == self._size
+
     def _open(self) -> int:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
-        # The umask is not ours alone: a worker's may be in force at this moment.
+        # Whatever umask we were started with.
         with suppress(PermissionError):
             os.fchmod(descriptor, 0o600)
-        self._size = os.fstat(descriptor).st_size
+        found = os.fstat(descriptor)
+        self._file = (found.st_dev, found.st_ino)
+        self._size = found.st_size
         self._descriptor = descriptor
         return descriptor
 

@@ -69,6 +69,23 @@ class Chain:
         self._is_file(self.name)
         return os.open(self.name, WRITE_FLAGS, 0o600, dir_fd=self.folder)
 
+    def changed_at(self) -> int:
+        """Tell when a name in the folder last came, went or was given to another file.
+
+        In microseconds of the wall clock. Not the time of modification: whoever cleans up old
+        files may set that back afterwards.
+        """
+        return os.fstat(self.folder).st_ctime_ns // 1000
+
+    def means(self, name: str, descriptor: int) -> bool:
+        """Tell whether a name still means the file that is open here."""
+        try:
+            found = os.stat(name, dir_fd=self.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        here = os.fstat(descriptor)
+        return found.st_ino == here.st_ino and found.st_dev == here.st_dev
+
     def settle(self, keep: int) -> None:
         """Finish or forget a rotation that somebody began and did not live to end."""
         if not self._is_file(self.rest):

@@ -95,6 +95,13 @@ class Index:
             self._last = log_time
             self.flush()
 
+    def is_there(self) -> bool:
+        """Tell whether it is open and can be found under its name, where readers look for it."""
+        try:
+            return self._fd >= 0 and self._chain.means(self._chain.index(0), self._fd)
+        except OSError:
+            return False
+
     def note(self, now: int, offset: int) -> None:
         """Record that what follows this offset arrives now, unless that was said just now."""
         if 0 <= now - self._last < self._gap or self._fd < 0:

@@ -27,8 +27,12 @@ _ALIGNED, _STRIDE = 65_536, 262_144
 """In a flood each splice ends at a multiple of the one, after at most the other: the page cache
 then gets few large pieces, which costs less than taking all that a FIFO happens to hold."""
 _splice, _AT_ONCE = os.splice, os.SPLICE_F_NONBLOCK
+_seek, _END = os.lseek, os.SEEK_END
 _LOOK_EVERY = 1_000_000
-"""Microseconds after which the file is looked at again: people remove and empty logs."""
+"""Microseconds after which names are looked at again: people remove logs and move them away."""
+_CALM = 4_000_000
+"""Microseconds; a folder that changed longer ago cannot change again without a later time. Some
+file systems count in steps of two seconds."""
 
 
 class LogFile:
@@ -38,6 +42,7 @@ class LogFile:
         "_checked",
         "_copying",
         "_fd",
+        "_folder_time",
         "_held",
         "_index",
         "_size",
@@ -57,12 +62,18 @@ class LogFile:
         self._fd = -1
         self._size = 0
         self._checked = 0
+        self._folder_time = 0
+        """The folder's time when all names were found to be right; 0 if that may not last."""
 
     def take(self, fifo: int, most: int, now: int) -> int:
         """Move up to so many bytes out of the FIFO; 0 means that nobody will write to it again.
 
         `now` is the wall time in microseconds, for the index. If something was moved before an
         error came, that is told first; the next call meets the error again.
+
+        Before bytes are moved it is asked where the file ends, each time: somebody may have
+        emptied it, and what is then written at the old place hides that behind a hole. The call
+        is the cheapest there is, and puts the place of writing at the end besides.
         """
         moved = 0
         try:
@@ -75,6 +86,7 @@ class LogFile:
                     or room <= 0
                     or self._held
                     or not 0 <= now - self._checked < _LOOK_EVERY
+                    or _seek(self._fd, 0, _END) != self._size
                 ):
                     room = self._make_ready(now)
                 self._index.note(now, self._size)
@@ -131,7 +143,7 @@ class LogFile:
 
     def _make_ready(self, now: int) -> int:
         """Open, check, rotate as needed; tell how many bytes still fit."""
-        if self._fd >= 0 and not 0 <= now - self._checked < _LOOK_EVERY:
+        if self._fd >= 0:
             self._look(now)
         if self._fd < 0:
             self._open(now)
@@ -145,17 +157,36 @@ class LogFile:
         """Open the current file at its end; `arrived` is the time of what is in it, if known."""
         self.settle()
         self._fd = self.chain.open_current()
-        self._size = os.lseek(self._fd, 0, os.SEEK_END)
+        self._size = _seek(self._fd, 0, _END)
         self._checked = now
+        self._open_index(arrived)
+
+    def _open_index(self, arrived: int) -> None:
         self._index = Index(self.chain, limit_for(self.settings.max_size))
         self._index.open(self._size, arrived or os.fstat(self._fd).st_mtime_ns // 1000)
 
     def _look(self, now: int) -> None:
-        """Notice that the file was removed, replaced or emptied behind our back."""
+        """Notice what was removed, moved away, replaced or emptied behind our back.
+
+        Names are looked up only if the folder has changed since: a thousand logs go through here
+        every second.
+        """
         self._checked = now
-        here = os.fstat(self._fd)
-        if here.st_nlink == 0 or here.st_size != self._size:
+        if _seek(self._fd, 0, _END) != self._size:
             self.close()
+            return
+        changed = self.chain.changed_at()
+        if changed == self._folder_time:
+            return
+        self._folder_time = 0
+        if not self.chain.means(self.chain.plain(0), self._fd):
+            self.close()
+        elif not self._index.is_there():
+            arrived = self._index.last
+            self._index.close()
+            self._open_index(arrived)
+        elif now - changed > _CALM:
+            self._folder_time = changed
 
     def _move(self, fifo: int, most: int) -> int:
         """Splice until so much is moved or the FIFO is as good as empty.
@@ -171,7 +202,8 @@ class LogFile:
                 aligned = _STRIDE - (begin + moved) % _ALIGNED
                 count = _splice(fifo, log, min(most - moved, aligned), None, None, _AT_ONCE)
                 moved += count
-                if count < _HALF:
+                # In a flood nearly all time passes here, so it would be here that it is emptied.
+                if count < _HALF or _seek(log, 0, _END) != begin + moved:
                     break
         except OSError as problem:
             if moved:

@@ -50,7 +50,7 @@ def test_a_newborn_supervisor_passes_nothing_on_and_takes_orphans_in(tmp_path):
     os.close(leak)
     answer = json.loads((tmp_path / "answer").read_text())
     assert answer["nofile"] == [64, 128]
-    assert answer["now"] == [128, 128]
+    assert answer["now"] == [64, 128], "raised when slots need it, not before"
     assert answer["reaper"]
     assert answer["flag"] == 1
     assert not [name for name in answer["environment"] if name.startswith("UPHOLD_")]

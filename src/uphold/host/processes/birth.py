@@ -34,7 +34,7 @@ def birth() -> Birthright:
     childsignals.keep()
     for name in [name for name in os.environ if name.startswith("UPHOLD_")]:
         del os.environ[name]
-    return Birthright(nofile=_raise_descriptor_limit(), sub_reaper=become_reaper())
+    return Birthright(nofile=resource.getrlimit(resource.RLIMIT_NOFILE), sub_reaper=become_reaper())
 
 
 def _fill_standard_descriptors() -> None:
@@ -42,14 +42,3 @@ def _fill_standard_descriptors() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= 2:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
-
-
-def _raise_descriptor_limit() -> tuple[int, int]:
-    """Allow ourselves what a thousand workers need; say what it was before."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):  # some systems have a lower ceiling than they say
-            return soft, hard
-    return soft, hard

@@ -11,12 +11,16 @@ import fcntl
 import os
 import signal
 import struct
+from contextlib import contextmanager
 from itertools import takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uphold.core.statuses import Identity
 from uphold.host.processes.containment import Containment, Ending
 from uphold.host.proctable import boot_id, ended, pidfd_inode, read_nonce, read_stat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _GET_INFO: Final = (3 << 30) | (64 << 16) | (0xFF << 8) | 11
 _INFO: Final = struct.Struct("<QQ11Ii")
@@ -86,16 +90,17 @@ class Process:
 def hold_child(pid: int, nonce: str) -> Process:
     """Hold a process just started by us. Unreaped, its number is still its own."""
     descriptor = os.pidfd_open(pid)
-    stat = read_stat(pid)
-    assert stat is not None, "an unreaped child is in the process table"
-    identity = Identity(
-        pid=pid,
-        start_ticks=stat.start_ticks,
-        boot_id=boot_id(),
-        inode=pidfd_inode(descriptor),
-        nonce=nonce,
-    )
-    return Process(identity, descriptor, child=True)
+    with _closed_on_failure(descriptor):
+        stat = read_stat(pid)
+        assert stat is not None, "an unreaped child is in the process table"
+        identity = Identity(
+            pid=pid,
+            start_ticks=stat.start_ticks,
+            boot_id=boot_id(),
+            inode=pidfd_inode(descriptor),
+            nonce=nonce,
+        )
+        return Process(identity, descriptor, child=True)
 
 
 def find(identity: Identity) -> Process | None:
@@ -110,8 +115,9 @@ def find(identity: Identity) -> Process | None:
         descriptor = os.pidfd_open(identity.pid)
     except (OSError, OverflowError):
         return None
-    if _is_same(identity, descriptor):
-        return Process(identity, descriptor, child=_is_child(descriptor))
+    with _closed_on_failure(descriptor):
+        if _is_same(identity, descriptor):
+            return Process(identity, descriptor, child=_is_child(descriptor))
     os.close(descriptor)
     return None
 
@@ -122,18 +128,19 @@ def hold_sighted(pid: int, start_ticks: int, nonce: str) -> Process | None:
         descriptor = os.pidfd_open(pid)
     except OSError:
         return None
-    stat = read_stat(pid)
-    if stat is None or stat.start_ticks != start_ticks or ended(descriptor):
-        os.close(descriptor)
-        return None
-    identity = Identity(
-        pid=pid,
-        start_ticks=start_ticks,
-        boot_id=boot_id(),
-        inode=pidfd_inode(descriptor),
-        nonce=nonce,
-    )
-    return Process(identity, descriptor, child=_is_child(descriptor))
+    with _closed_on_failure(descriptor):
+        stat = read_stat(pid)
+        if stat is not None and stat.start_ticks == start_ticks and not ended(descriptor):
+            identity = Identity(
+                pid=pid,
+                start_ticks=start_ticks,
+                boot_id=boot_id(),
+                inode=pidfd_inode(descriptor),
+                nonce=nonce,
+            )
+            return Process(identity, descriptor, child=_is_child(descriptor))
+    os.close(descriptor)
+    return None
 
 
 def become_reaper() -> bool:
@@ -178,6 +185,16 @@ def containment() -> Containment:
         exits_of_adopted=exits,
         gap="a process that leaves its session, its environment and the slot lock behind",
     )
+
+
+@contextmanager
+def _closed_on_failure(descriptor: int) -> Iterator[None]:
+    """Let go of a descriptor if who it means cannot be found out, for want of another one, say."""
+    try:
+        yield
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _is_same(identity: Identity, descriptor: int) -> bool:

@@ -15,7 +15,7 @@ from uphold.errors import HostFailure
 from uphold.host.processes.slotlocks import above_standard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from uphold.core.specs import Logs
@@ -63,7 +63,11 @@ class Outputs:
         fresh = [_make_fifo(path) for path in fifos if not _is_fifo(path)]
         opened = _open_all(fifos, _FIFO, account)
         if fresh or len(self._kept.get(slot, ())) != len(fifos):
-            self._keep(slot, opened)
+            try:
+                self._keep(slot, opened)
+            except OSError:
+                _close_all(opened)
+                raise
             # An old FIFO too: whoever read it may have let go while nobody held it.
             if self._on_fifo is not None:
                 self._on_fifo(slot)
@@ -79,12 +83,19 @@ class Outputs:
             with suppress(OSError):
                 if _is_fifo(path):
                     opened.append(os.open(path, _FIFO))
-        self._keep(slot, opened)
-        _close_all(opened)
+        try:
+            self._keep(slot, opened)
+        finally:
+            _close_all(opened)
         if opened and self._on_fifo is not None:
             # A worker of a single pass does not write to it: until now nobody held it, and
             # whoever looked into it has let go again.
             self._on_fifo(slot)
+
+    @property
+    def held(self) -> Iterable[str]:
+        """Name the slots whose FIFOs are held."""
+        return self._kept
 
     def release(self, slot: str) -> None:
         """Let go of the FIFOs of a slot that will not run again."""
@@ -96,10 +107,15 @@ class Outputs:
             self.release(slot)
 
     def _keep(self, slot: str, opened: list[int]) -> None:
-        kept = tuple(os.dup(descriptor) for descriptor in opened)
+        kept: list[int] = []
+        try:
+            kept.extend(map(os.dup, opened))
+        except OSError:
+            _close_all(kept)
+            raise
         self.release(slot)
         if kept:
-            self._kept[slot] = kept
+            self._kept[slot] = tuple(kept)
 
 
 def rotate(path: Path, logs: Logs) -> None:

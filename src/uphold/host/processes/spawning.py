@@ -1,8 +1,9 @@
 """Starting one program: in a session of its own, with nothing of ours but what it is meant to have.
 
 It inherits 0 (nothing to read), 1 and 2 (its output) and 3 (its slot's lock). The fast way is
-`posix_spawn`, which threads may use side by side; another user, limits or a umask need the loop's
-own thread. Taking locks and watching is done elsewhere.
+`posix_spawn`, which threads may use side by side; another user, limits or a umask are set by the
+child itself, after a fork on the loop's own thread: ours are shared by all our threads. Taking
+locks and watching is done elsewhere.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def account_of(spec: WorkerSpec) -> Account | None:
 
 def is_quick(program: Program) -> bool:
     """Tell whether any thread may start it: nothing of our own process changes for it."""
-    if program.umask is not None or not _is_plain(program):
+    if not _is_plain(program):
         return False
     return is_available() if program.group is None else can_enter_groups()
 
@@ -123,8 +124,9 @@ def spawn(program: Program, nofile: tuple[int, int] | None = None, *, alone: boo
 
 
 def _is_plain(program: Program) -> bool:
+    """Tell whether it runs as we do."""
     limits = program.limits
-    plain = limits.nofile is None and limits.nice is None
+    plain = limits.nofile is None and limits.nice is None and program.umask is None
     return plain and program.account is None and not program.caps
 
 
@@ -169,9 +171,9 @@ def _spawn_plain(program: Program) -> int:
 
 @contextmanager
 def _standing_in(program: Program) -> Iterator[None]:
-    """Stand in the worker's folder, with its umask, for the length of a spawn.
+    """Stand in the worker's folder for the length of a spawn, which has none of its own here.
 
-    posix_spawn has neither. This is the loop's own thread, and all our paths are absolute.
+    This is the loop's own thread, all our paths are absolute, and no other thread spawns.
     """
     try:
         before = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -179,12 +181,9 @@ def _standing_in(program: Program) -> Iterator[None]:
         before = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.chdir(program.working_dir)
-        own = None if program.umask is None else os.umask(program.umask)
         try:
             yield
         finally:
-            if own is not None:
-                os.umask(own)
             os.fchdir(before)
     finally:
         os.close(before)
