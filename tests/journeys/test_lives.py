@@ -203,13 +203,15 @@ def test_stop_of_a_dead_supervisor_ends_the_recorded_workers_itself(site):
     site.workers(web="exec sleep 1000", held="exec sleep 1000")
     site.ok("start")
     site.ok("pause", "held")
+    runtime = site.home / "runtime.json"
+    eventually(lambda: "held" in json.loads(runtime.read_text())["overrides"])
     pid = site.worker("web")["pid"]
     site.kill_supervisor()
     answer = site.ok("stop")
     assert is_gone(pid), answer
     assert site.processes() == []
     assert site.run("status").code == 3
-    shown = json.loads((site.home / "runtime.json").read_text())
+    shown = json.loads(runtime.read_text())
     assert (shown["running"], shown["pid"], shown["supervisor"]["ownership"]) == (
         False,
         None,
