@@ -251,3 +251,16 @@ def test_a_process_that_only_has_the_number_is_never_touched(uphold, home, sleep
     stat = read_stat(other.pid)
     assert stat is not None
     assert not stat.dead
+
+
+@pytest.mark.accepts("P12", "E-25")
+@pytest.mark.parametrize("words", [["restart"], ["restart", "--keep-workers"]])
+def test_a_restart_finds_a_wrong_file_before_anything_is_stopped(uphold, home, begin, words):
+    process = begin()
+    (home.parent / "uphold.toml").write_text("[workers.api]\ncomand = 'x'\n")
+    result = uphold(*words)
+    assert (result.code, result.out) == (6, "")
+    assert "uphold.toml:2" in result.err
+    assert "[UPH_CONFIG_INVALID]" in result.err
+    assert process.poll() is None
+    assert not (home / "asked.json").exists(), "nobody was asked to stop"

@@ -42,6 +42,15 @@ def start_supervisor(
     )
 
 
+def refuse_unstartable(place: Place) -> None:
+    """Raise what a start would be refused for, while what runs now still runs."""
+    import os
+
+    from uphold.config.loading import load
+
+    load(require_config(place), environ=os.environ)
+
+
 def refuse_second(place: Place) -> None:
     """Say who owns the home already, before any file is touched."""
     found = owner_of(place.home)
