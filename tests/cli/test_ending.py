@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from uphold.cli import ending
 from uphold.host.proctable import read_stat
+from uphold.journal.migrations import MIGRATIONS, Migration, migrate
 
 _SUPERVISOR = """
 import json, os, signal, socket, sys
@@ -264,3 +268,43 @@ def test_a_restart_finds_a_wrong_file_before_anything_is_stopped(uphold, home, b
     assert "[UPH_CONFIG_INVALID]" in result.err
     assert process.poll() is None
     assert not (home / "asked.json").exists(), "nobody was asked to stop"
+
+
+@pytest.mark.accepts("E-25")
+@pytest.mark.parametrize("words", [["restart"], ["restart", "--keep-workers"]])
+def test_a_restart_finds_what_a_start_would_refuse_before_anything_is_stopped(
+    uphold, home, begin, words
+):
+    process = begin()
+
+    def refused(exit_code: int, code: str) -> None:
+        result = uphold(*words)
+        assert (result.code, result.out) == (exit_code, "")
+        assert f"[{code}]" in result.err
+        assert process.poll() is None
+        assert not (home / "asked.json").exists(), "nobody was asked to stop"
+
+    home.chmod(0o770)
+    refused(1, "UPH_HOME_UNSAFE")
+    home.chmod(0o700)
+    (home / "slots").symlink_to(home.parent)
+    refused(1, "UPH_HOME_UNSAFE")
+    (home / "slots").unlink()
+    (home / "logs" / "daemon.out").unlink(missing_ok=True)
+    (home / "logs" / "daemon.out").mkdir(parents=True)
+    refused(1, "UPH_HOME_UNWRITABLE")
+    (home / "logs" / "daemon.out").rmdir()
+    with closing(sqlite3.connect(home / "journal.db", isolation_level=None)) as newer:
+        migrate(newer, 0.0, (*MIGRATIONS, Migration(99, "turned round", False, lambda _: None)))
+    refused(1, "UPH_JOURNAL_NEWER")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter what belongs to others")
+def test_a_restart_by_root_leaves_the_home_of_another_user_alone(uphold, home, begin):
+    process = begin()
+    os.chown(home, 65534, 65534)
+    result = uphold("restart")
+    assert (result.code, result.out) == (4, "")
+    assert "[UPH_HOME_UNSAFE]" in result.err
+    assert process.poll() is None
+    assert not (home / "asked.json").exists()

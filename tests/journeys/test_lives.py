@@ -187,6 +187,24 @@ def test_restart_is_a_full_stop_and_start_with_the_same_configuration(site):
     assert site.worker("web")["state"] == "running"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter what belongs to others")
+def test_a_restart_by_root_of_another_users_home_is_refused_and_everything_runs_on(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    before, supervisor = site.worker("web")["pid"], site.pid
+    os.chown(site.home, 65534, 65534)
+    try:
+        for words in (["restart"], ["restart", "--keep-workers"]):
+            refused = site.run(*words)
+            assert (refused.code, refused.out) == (4, ""), refused
+            assert "UPH_HOME_UNSAFE" in refused.err
+            assert "sudo -u" in refused.err
+    finally:
+        os.chown(site.home, 0, 0)
+    assert (site.pid, site.worker("web")["pid"]) == (supervisor, before)
+    assert not is_gone(supervisor)
+
+
 def test_stop_keep_workers_leaves_them_for_the_next_supervisor(site):
     site.workers(web="exec sleep 1000")
     site.ok("start")

@@ -23,6 +23,7 @@ from uphold.journal.queries import (
     META,
     OVERRIDES,
     SLOTS,
+    STEPS,
     UNRESTRICTED,
 )
 from uphold.journal.tables import OWN_KEYS, TABLES
@@ -156,6 +157,16 @@ class JournalReader:
         """Give the single facts of the journal itself."""
         rows = self._rows(META)
         return {row["key"]: row["value"] for row in rows if row["key"].startswith(OWN_KEYS)}
+
+    def refuse_newer(self) -> None:
+        """Raise StoreUnavailable if a newer uphold changed what we rely on."""
+        from uphold.journal.migrations import (  # noqa: PLC0415 - only who means to write asks
+            MIGRATIONS,
+            refuse_newer,
+        )
+
+        rows = self._rows(STEPS)
+        refuse_newer({row["version"]: bool(row["additive"]) for row in rows}, MIGRATIONS)
 
     def audit_rows(self) -> Iterator[sqlite3.Row]:
         """Give every line of the audit as it is stored, in the order of the chain."""
