@@ -19,6 +19,7 @@ from uphold.wire.redaction import Redactor
     [
         ({"verb": "start", "names": ["a"]}, orders.StartWorkers(names=("a",))),
         ({"verb": "stop", "names": ["a", "b"]}, orders.StopWorkers(names=("a", "b"))),
+        ({"verb": "stop", "names": ["b", "a", "b"]}, orders.StopWorkers(names=("b", "a"))),
         ({"verb": "restart", "names": ["a"]}, orders.RestartWorkers(names=("a",))),
         ({"verb": "pause"}, orders.PauseSupervisor()),
         ({"verb": "pause", "names": ["a"]}, orders.PauseWorkers(names=("a",))),
@@ -67,21 +68,48 @@ def test_what_cannot_be_understood_is_a_usage_error(params):
     assert refused.value.exit_code == 2
 
 
+def methods_of(stage):
+    return Methods(
+        supervisor=stage.supervisor,
+        config=stage.config,
+        read=lambda: stage.config.current.settings,
+        clock=stage.clock,
+        journal=stage.journal,
+        about=dict,
+        redactor=Redactor,
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (["a", "a"], "uphold jobs, uphold why a"),
+        (["a", "b"], "uphold jobs, uphold why a, uphold why b"),
+        (["a", "b", "c", "d"], "uphold jobs, uphold why a, uphold why b, uphold why c, ..."),
+    ],
+)
+def test_whoever_waits_too_long_is_told_commands_that_can_be_given(names, asked):
+    async def go():
+        specs = [WorkerSpec(name=name, command=(name,), autostart=False) for name in "abcd"]
+        stage = await Stage(*specs).start()
+        order = {"verb": "start", "names": names, "timeout": 0, "author": "ada"}
+        with pytest.raises(UpholdError) as late:
+            await methods_of(stage).submit(order)
+        await stage.supervisor.abandon()
+        return late.value
+
+    error = asyncio.run(go())
+    assert error.code == "UPH_ORDER_TIMEOUT"
+    assert error.remedy == f"See where it stands: {asked}"
+
+
 def stream(from_seq, *, change=lambda stage: None):
     """Read the events of a small supervisor from a number on, after something was done to it."""
 
     async def go():
         stage = await Stage(WorkerSpec(name="web", command=("web",))).start()
         change(stage)
-        methods = Methods(
-            supervisor=stage.supervisor,
-            config=stage.config,
-            read=lambda: stage.config.current.settings,
-            clock=stage.clock,
-            journal=stage.journal,
-            about=dict,
-            redactor=Redactor,
-        )
+        methods = methods_of(stage)
         last = stage.supervisor.last_seq
         first, lines = methods.subscribe({"from_seq": from_seq})
         assert first == {"seq": last}

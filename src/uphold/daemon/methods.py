@@ -60,6 +60,7 @@ _WISHES: Final[dict[str, type[Any]]] = {
     "reset": orders.ResetWorkers,
 }
 _LONGEST_WAIT: Final = 10**7
+_MOST_NAMED: Final = 3
 _ERRAND: Final = 900.0
 """Seconds that an update may take besides: an install has ten minutes of its own."""
 _PATIENCE: Final = 30.0
@@ -344,7 +345,7 @@ class Methods:
             raise UpholdError(
                 f"{job.row.id} has not come true within {limit:g} s; it goes on.",
                 code="UPH_ORDER_TIMEOUT",
-                remedy=f"See where it stands: uphold jobs; uphold why {job.row.target or ''}",
+                remedy=f"See where it stands: {_where_it_stands(job)}",
             ) from None
         told: dict[str, object] = {
             "schema": 1,
@@ -429,7 +430,15 @@ def _names(params: Mapping[str, Any]) -> tuple[str, ...]:
     given = params.get("names") or ()
     if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         raise _misused("'names' is a list of names.")
-    return tuple(given)
+    return tuple(dict.fromkeys(given))  # twice the same is one wish
+
+
+def _where_it_stands(job: Job) -> str:
+    """Name the commands that tell more; `why` is about one worker at a time."""
+    waited_for = [name for name in job.accepted.names if name not in job.results]
+    more = ", ..." if len(waited_for) > _MOST_NAMED else ""
+    asked = (f"uphold why {name}" for name in waited_for[:_MOST_NAMED])
+    return ", ".join(("uphold jobs", *asked)) + more
 
 
 def _timeout(params: Mapping[str, Any]) -> float | None:
