@@ -45,6 +45,8 @@ while True:
         os._exit(9)
     with open("asked.json", "w") as file:
         json.dump(request, file)
+    if "silent" in manners:
+        continue
     answer = {"result": {"accepted": True, "job_id": "job_1", "grace": 0.05}}
     if "refusing" in manners:
         answer = {"error": {"code": "UPH_SUPERVISOR_STOPPING", "message": "x", "exit_code": 4}}
@@ -255,6 +257,89 @@ def test_a_process_that_only_has_the_number_is_never_touched(uphold, home, sleep
     stat = read_stat(other.pid)
     assert stat is not None
     assert not stat.dead
+
+
+@pytest.mark.accepts("E-20", "P27")
+@pytest.mark.parametrize("manners", ["stubborn", "stubborn deaf"])
+def test_not_waiting_returns_the_job_as_soon_as_it_is_accepted(uphold, home, begin, manners):
+    process = begin(manners)
+    result = uphold("stop", "--no-wait", "--label", "l 1")
+    assert (result.code, result.err) == (0, "")
+    told = f"supervisor {process.pid} is stopping, accepted as job_1; see `uphold status`.\n"
+    assert result.out == told
+    answer = uphold("stop", "--no-wait", "--json").json
+    assert answer["job_id"] == "job_1"
+    assert answer["results"][0]["state"] == "stopping"
+    assert process.poll() is None, "nobody uses force on what nobody waits for"
+    assert not (home / "last_stop.json").exists()
+
+
+def test_not_waiting_for_a_stop_that_somebody_else_began_is_fine(uphold, begin):
+    process = begin("refusing stubborn")
+    result = uphold("stop", "--no-wait")
+    assert result == (0, f"supervisor {process.pid} is stopping; see `uphold status`.\n", "")
+
+
+def test_what_could_not_be_asked_is_an_error_if_nobody_waits(uphold, begin, monkeypatch):
+    monkeypatch.setattr(ending, "TO_ANSWER", 0.05)
+    process = begin("silent")
+    result = uphold("stop", "--no-wait", "--timeout", "50ms")
+    assert (result.code, result.out) == (1, "")
+    assert "[UPH_SUPERVISOR_SILENT]" in result.err
+    assert process.poll() is None
+
+
+@pytest.mark.accepts("P4", "E-25")
+def test_a_timeout_ends_the_waiting_and_nobodys_life(uphold, home, begin):
+    process = begin("stubborn")
+    for words in (["stop"], ["stop", "--keep-workers"]):
+        result = uphold(*words, "--timeout", "100ms")
+        assert (result.code, result.out) == (1, "")
+        assert "job_1 has not come true within 0.1 s; it goes on. [UPH_ORDER_TIMEOUT]" in result.err
+        assert process.poll() is None
+    assert not (home / "last_stop.json").exists()
+
+
+@pytest.mark.accepts("P4")
+def test_a_timeout_over_before_it_was_asked_leaves_it_alone(uphold, begin, monkeypatch):
+    monkeypatch.setattr(ending, "TO_ANSWER", 0.05)
+    process = begin("silent")
+    result = uphold("stop", "--timeout", "50ms")
+    assert result.code == 1
+    assert f"supervisor {process.pid} has not stopped within 0.05 s. [UPH_ORDER" in result.err
+    assert process.poll() is None
+
+
+def test_a_long_timeout_does_not_put_force_off(uphold, begin, hurried, program):
+    process = begin("stubborn deaf")
+    program(_STOPS_LEFT_OVERS % ("True", "0"))
+    result = uphold("stop", "--timeout", "60")
+    assert (result.code, process.wait()) == (0, -signal.SIGKILL)
+
+
+_STARTS_TOO = """
+import json, os, sys
+words = sys.argv
+if "--stop-left-overs" in words:
+    print(json.dumps({"results": []}))
+else:
+    ready = json.dumps({"ready": True, "pid": 4242}).encode() + b"\\n"
+    os.write(int(words[words.index("--ready-fd") + 1]), ready)
+"""
+
+
+@pytest.mark.parametrize("words", [["--no-wait"], ["--timeout", "100ms"]])
+def test_a_restart_sees_the_end_before_it_starts_whatever_else_is_not_waited_for(
+    uphold, begin, hurried, program, words
+):
+    process = begin("stubborn")
+    program(_STARTS_TOO)
+    result = uphold("restart", *words)
+    assert process.wait() == -signal.SIGTERM
+    assert f"supervisor {process.pid} stopped by SIGTERM" in result.out
+    assert "UPH_ORDER_TIMEOUT" not in result.err
+    if "--no-wait" in words:
+        assert (result.code, "supervisor starting" in result.out) == (0, True)
 
 
 @pytest.mark.accepts("P12", "E-25")

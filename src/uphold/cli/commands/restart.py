@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
         place = Place(place.home, recorded)
     # Before anything is stopped: what no supervisor can be started with must not leave none.
     refuse_unstartable(place)
-    ending = stop_supervisor(args, place, keep_workers=args.keep_workers)
+    # Seen to its end: nobody can be started before.
+    ending = stop_supervisor(args, place, keep_workers=args.keep_workers, to_the_end=True)
     if not args.json or not ending.complete:
         tell_stopped(args, ending)
     if not ending.complete:
