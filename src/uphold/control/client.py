@@ -75,7 +75,8 @@ class Connection:
             raise UpholdError(
                 f"the supervisor did not answer '{method}' within {patience:g} s.",
                 code="UPH_SUPERVISOR_SILENT",
-                remedy="It may be stopped or overloaded; `uphold status` tells, "
+                remedy="It may be stopped (SIGSTOP) or overloaded"
+                f"{'' if method == 'status' else '; `uphold status` tells'}. "
                 "`uphold stop` ends it by force if it must.",
             ) from cause
         except (EOFError, ConnectionError) as cause:
