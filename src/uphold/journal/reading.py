@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from uphold.core.names import worker_of
 from uphold.core.times import utc_text
-from uphold.errors import StoreUnavailable
+from uphold.errors import EXIT_NOT_PERMITTED, StoreUnavailable
 from uphold.journal.connecting import connect_reading, reads_still, unavailable
 from uphold.journal.queries import (
     AUDIT,
@@ -233,6 +233,7 @@ class JournalReader:
             raise StoreUnavailable(
                 f"cannot use the journal {self._path}: permission is denied.",
                 remedy="Only the owner of the home may read it: ask as that user, or as root.",
+                exit_code=EXIT_NOT_PERMITTED,
             )
 
     def _moved(self) -> bool:
