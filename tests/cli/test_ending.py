@@ -41,6 +41,10 @@ while True:
     connection, _ = listening.accept()
     stream = connection.makefile("rwb")
     request = json.loads(stream.readline())
+    if request["method"] == "ping":
+        stream.write(json.dumps({"id": request["id"], "result": {}}).encode() + b"\\n")
+        stream.flush()
+        continue
     if "dying" in manners:
         os._exit(9)
     with open("asked.json", "w") as file:
@@ -257,6 +261,22 @@ def test_a_process_that_only_has_the_number_is_never_touched(uphold, home, sleep
     stat = read_stat(other.pid)
     assert stat is not None
     assert not stat.dead
+
+
+@pytest.mark.parametrize("garbage", ["garbage\n", "", '{"pid": 1}'])
+def test_with_an_unreadable_lock_whoever_answers_is_asked_to_stop(uphold, home, begin, garbage):
+    process = begin()
+    (home / "lock").write_text(garbage)
+    result = uphold("stop")
+    assert result == (0, f"supervisor {process.pid} stopped; nothing of it is left.\n", "")
+    assert process.wait() == 0
+
+
+def test_with_an_unreadable_lock_and_nobody_who_answers_the_helper_looks(uphold, home, program):
+    (home / "lock").write_text("garbage\n")
+    program(_STOPS_LEFT_OVERS % ("True", "0"))
+    assert uphold("stop").code == 0
+    assert (home / "words.json").exists()
 
 
 @pytest.mark.accepts("E-20", "P27")

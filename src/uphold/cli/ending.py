@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uphold.cli.launching import stop_left_overs
 from uphold.cli.offline import anything_alive
 from uphold.cli.orders import author, result_line
-from uphold.cli.owners import Watched, owner_of, watch
+from uphold.cli.owners import Watched, hold, owner_of, watch
 from uphold.cli.speaking import notice, print_document, say, warn
 from uphold.cli.times import now
 from uphold.control.client import PATIENCE, Connection
@@ -88,26 +88,28 @@ def stop_supervisor(
         return Ending(was_running=False)
     owner = found.owner
     watched = None if owner is None or found.standing != "running" else watch(owner)
-    if owner is None or watched is None:
+    if found.standing == "corrupt":
+        watched = _whoever_answers(place.home)
+    if watched is None:
         results = () if keep_workers else _take_over(args, place)
         pid = None if owner is None else owner.pid
         return Ending(was_running=False, pid=pid, results=results, kept=keep_workers)
     try:
         if args.no_wait and not to_the_end:
-            return _ask_only(args, place, owner.pid, keep_workers=keep_workers)
+            return _ask_only(args, place, watched.pid, keep_workers=keep_workers)
         patience = Patience(None if to_the_end else args.timeout)
         job_id, forced = _end(args, place, watched, patience, keep_workers=keep_workers)
     finally:
         watched.close()
     results = ()
     if forced is not None:
-        warn(args, f"supervisor {owner.pid} did not stop by itself; {forced} was needed.")
+        warn(args, f"supervisor {watched.pid} did not stop by itself; {forced} was needed.")
     # Only a supervisor that ended in order has said so in its lock; any other left workers.
     if not keep_workers and owner_of(place.home).standing != "stopped":
         results = _take_over(args, place)
     ending = Ending(
         was_running=True,
-        pid=owner.pid,
+        pid=watched.pid,
         forced=forced,
         results=results,
         job_id=job_id,
@@ -205,6 +207,23 @@ def _end(
         remedy=f"It hangs inside the kernel; see /proc/{watched.pid}/stack, then stop again. "
         "Its lock and its state were left as they are.",
     )
+
+
+def _whoever_answers(home: str) -> Watched | None:
+    """Hold the supervisor that answers in a home whose lock does not say who owns it."""
+    held = None
+    try:
+        with Connection(home) as connection:
+            held = hold(connection.peer())
+            # Asked when it is held: as long as it speaks, its number is nobody else's.
+            connection.call("ping")
+    except UpholdError as error:
+        if held is not None:
+            held.close()
+        if error.code in _REFUSALS:
+            raise
+        return None
+    return held
 
 
 def _out_of_patience(pid: int, job_id: str | None, patience: Patience) -> UpholdError:
