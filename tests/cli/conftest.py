@@ -229,6 +229,25 @@ def uphold(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
 
 
 @pytest.fixture
+def as_somebody_else() -> Iterator[Callable[[Path], None]]:
+    """Take from this process the right to use a folder."""
+    closed: list[tuple[Path, int]] = []
+
+    def lose(folder: Path) -> None:
+        closed.append((folder, folder.stat().st_mode))
+        if os.geteuid() == 0:
+            os.seteuid(65534)
+        else:
+            folder.chmod(0)
+
+    yield lose
+    if os.getuid() == 0:
+        os.seteuid(0)
+    for folder, mode in closed:
+        folder.chmod(mode)
+
+
+@pytest.fixture
 def row() -> Callable[..., dict[str, Any]]:
     return make_row
 

@@ -48,6 +48,19 @@ def test_init_replaces_nothing_unless_told(uphold, home):
     assert file.read_text() != before
 
 
+@pytest.mark.accepts("E-25")
+def test_init_where_one_may_not_write_is_not_permitted(uphold, home, as_somebody_else):
+    as_somebody_else(home)
+    result = uphold("init", "-c", str(home / "uphold.toml"))
+    assert result.code == 4
+    assert "cannot write" in result.err
+    assert "Permission denied" in result.err
+
+
+def test_init_where_there_is_no_folder_is_a_failure(uphold, home):
+    assert uphold("init", "-c", str(home / "nowhere" / "uphold.toml")).code == 1
+
+
 @pytest.mark.accepts("D-15")
 def test_who_is_left_out_by_a_condition_is_named(uphold, home):
     file = home.parent / "uphold.toml"

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from uphold.cli import orders
+
 
 def test_why_is_one_paragraph(uphold, supervisor):
     supervisor.answers["why"] = {"schema": 1, "name": "api", "text": "It is held.\x1b[2J"}
@@ -49,6 +51,26 @@ def test_show_tells_everything_and_its_slots(uphold, supervisor, row):
         assert told in lines
     assert any(line.split()[0] == str(os.getpid()) for line in lines)
     assert uphold("show", "api", "--json").json["worker"]["reconcile_count"] == 7
+
+
+@pytest.mark.accepts("E-25")
+@pytest.mark.parametrize("words", [["why", "api"], ["show", "api"], ["plan"], ["restart", "api"]])
+def test_nobody_waits_longer_than_told_for_a_supervisor_that_is_silent(
+    uphold, supervisor, monkeypatch, words
+):
+    monkeypatch.setattr(orders, "GRACE_FOR_THE_ANSWER", 0.05)
+    result = uphold(*words, "--timeout", "100ms")
+    assert (result.code, result.out) == (1, "")
+    assert "[UPH_SUPERVISOR_SILENT]" in result.err
+    assert "within 0.1" in result.err, "and not within the usual 10 s"
+    assert "`uphold status` tells" in result.err
+
+
+def test_status_that_got_no_answer_does_not_send_people_to_status(uphold, supervisor):
+    result = uphold("status", "--timeout", "50ms")
+    assert "[UPH_SUPERVISOR_SILENT]" in result.err
+    assert "uphold status" not in result.err
+    assert "uphold stop" in result.err
 
 
 def test_a_supervisor_that_is_just_opening_its_socket_is_waited_for(uphold, own, late_supervisor):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from uphold.cli import ending
 from uphold.host.proctable import read_stat
+from uphold.journal.migrations import MIGRATIONS, Migration, migrate
 
 _SUPERVISOR = """
 import json, os, signal, socket, sys
@@ -37,10 +41,16 @@ while True:
     connection, _ = listening.accept()
     stream = connection.makefile("rwb")
     request = json.loads(stream.readline())
+    if request["method"] == "ping":
+        stream.write(json.dumps({"id": request["id"], "result": {}}).encode() + b"\\n")
+        stream.flush()
+        continue
     if "dying" in manners:
         os._exit(9)
     with open("asked.json", "w") as file:
         json.dump(request, file)
+    if "silent" in manners:
+        continue
     answer = {"result": {"accepted": True, "job_id": "job_1", "grace": 0.05}}
     if "refusing" in manners:
         answer = {"error": {"code": "UPH_SUPERVISOR_STOPPING", "message": "x", "exit_code": 4}}
@@ -251,3 +261,155 @@ def test_a_process_that_only_has_the_number_is_never_touched(uphold, home, sleep
     stat = read_stat(other.pid)
     assert stat is not None
     assert not stat.dead
+
+
+@pytest.mark.parametrize("garbage", ["garbage\n", "", '{"pid": 1}'])
+def test_with_an_unreadable_lock_whoever_answers_is_asked_to_stop(uphold, home, begin, garbage):
+    process = begin()
+    (home / "lock").write_text(garbage)
+    result = uphold("stop")
+    assert result == (0, f"supervisor {process.pid} stopped; nothing of it is left.\n", "")
+    assert process.wait() == 0
+
+
+def test_with_an_unreadable_lock_and_nobody_who_answers_the_helper_looks(uphold, home, program):
+    (home / "lock").write_text("garbage\n")
+    program(_STOPS_LEFT_OVERS % ("True", "0"))
+    assert uphold("stop").code == 0
+    assert (home / "words.json").exists()
+
+
+@pytest.mark.accepts("E-20", "P27")
+@pytest.mark.parametrize("manners", ["stubborn", "stubborn deaf"])
+def test_not_waiting_returns_the_job_as_soon_as_it_is_accepted(uphold, home, begin, manners):
+    process = begin(manners)
+    result = uphold("stop", "--no-wait", "--label", "l 1")
+    assert (result.code, result.err) == (0, "")
+    told = f"supervisor {process.pid} is stopping, accepted as job_1; see `uphold status`.\n"
+    assert result.out == told
+    answer = uphold("stop", "--no-wait", "--json").json
+    assert answer["job_id"] == "job_1"
+    assert answer["results"][0]["state"] == "stopping"
+    assert process.poll() is None, "nobody uses force on what nobody waits for"
+    assert not (home / "last_stop.json").exists()
+
+
+def test_not_waiting_for_a_stop_that_somebody_else_began_is_fine(uphold, begin):
+    process = begin("refusing stubborn")
+    result = uphold("stop", "--no-wait")
+    assert result == (0, f"supervisor {process.pid} is stopping; see `uphold status`.\n", "")
+
+
+def test_what_could_not_be_asked_is_an_error_if_nobody_waits(uphold, begin, monkeypatch):
+    monkeypatch.setattr(ending, "TO_ANSWER", 0.05)
+    process = begin("silent")
+    result = uphold("stop", "--no-wait", "--timeout", "50ms")
+    assert (result.code, result.out) == (1, "")
+    assert "[UPH_SUPERVISOR_SILENT]" in result.err
+    assert process.poll() is None
+
+
+@pytest.mark.accepts("P4", "E-25")
+def test_a_timeout_ends_the_waiting_and_nobodys_life(uphold, home, begin):
+    process = begin("stubborn")
+    for words in (["stop"], ["stop", "--keep-workers"]):
+        result = uphold(*words, "--timeout", "100ms")
+        assert (result.code, result.out) == (1, "")
+        assert "job_1 has not come true within 0.1 s; it goes on. [UPH_ORDER_TIMEOUT]" in result.err
+        assert process.poll() is None
+    assert not (home / "last_stop.json").exists()
+
+
+@pytest.mark.accepts("P4")
+def test_a_timeout_over_before_it_was_asked_leaves_it_alone(uphold, begin, monkeypatch):
+    monkeypatch.setattr(ending, "TO_ANSWER", 0.05)
+    process = begin("silent")
+    result = uphold("stop", "--timeout", "50ms")
+    assert result.code == 1
+    assert f"supervisor {process.pid} has not stopped within 0.05 s. [UPH_ORDER" in result.err
+    assert process.poll() is None
+
+
+def test_a_long_timeout_does_not_put_force_off(uphold, begin, hurried, program):
+    process = begin("stubborn deaf")
+    program(_STOPS_LEFT_OVERS % ("True", "0"))
+    result = uphold("stop", "--timeout", "60")
+    assert (result.code, process.wait()) == (0, -signal.SIGKILL)
+
+
+_STARTS_TOO = """
+import json, os, sys
+words = sys.argv
+if "--stop-left-overs" in words:
+    print(json.dumps({"results": []}))
+else:
+    ready = json.dumps({"ready": True, "pid": 4242}).encode() + b"\\n"
+    os.write(int(words[words.index("--ready-fd") + 1]), ready)
+"""
+
+
+@pytest.mark.parametrize("words", [["--no-wait"], ["--timeout", "100ms"]])
+def test_a_restart_sees_the_end_before_it_starts_whatever_else_is_not_waited_for(
+    uphold, begin, hurried, program, words
+):
+    process = begin("stubborn")
+    program(_STARTS_TOO)
+    result = uphold("restart", *words)
+    assert process.wait() == -signal.SIGTERM
+    assert f"supervisor {process.pid} stopped by SIGTERM" in result.out
+    assert "UPH_ORDER_TIMEOUT" not in result.err
+    if "--no-wait" in words:
+        assert (result.code, "supervisor starting" in result.out) == (0, True)
+
+
+@pytest.mark.accepts("P12", "E-25")
+@pytest.mark.parametrize("words", [["restart"], ["restart", "--keep-workers"]])
+def test_a_restart_finds_a_wrong_file_before_anything_is_stopped(uphold, home, begin, words):
+    process = begin()
+    (home.parent / "uphold.toml").write_text("[workers.api]\ncomand = 'x'\n")
+    result = uphold(*words)
+    assert (result.code, result.out) == (6, "")
+    assert "uphold.toml:2" in result.err
+    assert "[UPH_CONFIG_INVALID]" in result.err
+    assert process.poll() is None
+    assert not (home / "asked.json").exists(), "nobody was asked to stop"
+
+
+@pytest.mark.accepts("E-25")
+@pytest.mark.parametrize("words", [["restart"], ["restart", "--keep-workers"]])
+def test_a_restart_finds_what_a_start_would_refuse_before_anything_is_stopped(
+    uphold, home, begin, words
+):
+    process = begin()
+
+    def refused(exit_code: int, code: str) -> None:
+        result = uphold(*words)
+        assert (result.code, result.out) == (exit_code, "")
+        assert f"[{code}]" in result.err
+        assert process.poll() is None
+        assert not (home / "asked.json").exists(), "nobody was asked to stop"
+
+    home.chmod(0o770)
+    refused(1, "UPH_HOME_UNSAFE")
+    home.chmod(0o700)
+    (home / "slots").symlink_to(home.parent)
+    refused(1, "UPH_HOME_UNSAFE")
+    (home / "slots").unlink()
+    (home / "logs" / "daemon.out").unlink(missing_ok=True)
+    (home / "logs" / "daemon.out").mkdir(parents=True)
+    refused(1, "UPH_HOME_UNWRITABLE")
+    (home / "logs" / "daemon.out").rmdir()
+    with closing(sqlite3.connect(home / "journal.db", isolation_level=None)) as newer:
+        migrate(newer, 0.0, (*MIGRATIONS, Migration(99, "turned round", False, lambda _: None)))
+    refused(1, "UPH_JOURNAL_NEWER")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter what belongs to others")
+def test_a_restart_by_root_leaves_the_home_of_another_user_alone(uphold, home, begin):
+    process = begin()
+    os.chown(home, 65534, 65534)
+    result = uphold("restart")
+    assert (result.code, result.out) == (4, "")
+    assert "[UPH_HOME_UNSAFE]" in result.err
+    assert process.poll() is None
+    assert not (home / "asked.json").exists()

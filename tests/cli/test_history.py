@@ -388,3 +388,13 @@ def test_a_burst_that_is_followed_is_told_in_full(uphold, supervisor, write):
 @pytest.mark.parametrize("verb", ["events", "audit", "jobs"])
 def test_help_shows_examples(uphold, verb):
     assert f"examples:\n  uphold {verb} " in uphold(verb, "--help").out
+
+
+@pytest.mark.accepts("E-25")
+@pytest.mark.parametrize("words", [["events"], ["audit"], ["audit", "verify"], ["jobs"]])
+def test_a_history_that_one_may_not_read_is_not_permitted(uphold, home, as_somebody_else, words):
+    (home / "journal.db").touch()
+    as_somebody_else(home)
+    result = uphold(*words, "--home", str(home))
+    assert (result.code, result.out) == (4, "")
+    assert "permission is denied" in result.err

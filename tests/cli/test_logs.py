@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from uphold.cli import seeing
+
 
 @pytest.fixture
 def logs(home: Path) -> Path:
@@ -31,6 +33,15 @@ def test_a_fresh_home_has_no_logs_and_that_is_no_error(uphold, home):
     assert uphold("logs") == (0, "no logs yet\n", "")
     assert uphold("logs", "api") == (0, "no logs yet\n", "")
     assert uphold("logs", "--json") == (0, "", "")
+
+
+def test_of_a_silent_supervisor_the_home_tells_who_has_no_logs_yet(uphold, supervisor, monkeypatch):
+    monkeypatch.setattr(seeing, "_TO_ANSWER", 0.05)
+    (supervisor.home / "runtime.json").write_text(json.dumps({"workers": {"api": {}, "web": {}}}))
+    assert uphold("logs", "api") == (0, "no logs yet\n", "")
+    refused = uphold("logs", "apo")
+    assert refused.code == 5
+    assert "Did you mean 'api'?" in refused.err
 
 
 @pytest.mark.accepts("D-35", "R-17", "C-154")

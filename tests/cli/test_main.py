@@ -117,6 +117,42 @@ def test_a_reader_that_leaves_early_causes_no_noise(home):
     assert errors == b""
 
 
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"PYTHONIOENCODING": "latin-1"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
+def test_a_character_that_the_encoding_lacks_is_escaped(supervisor, document, row, env):
+    supervisor.answers["status"] = document(row(why="it said “no”"))
+    done = subprocess.run(
+        [*UPHOLD, "status"],
+        cwd=supervisor.home.parent,
+        env={"PATH": os.environ["PATH"], **env},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"it said \\u201cno\\u201d" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "how", ["utf-8", "utf-8:strict", "utf-8:surrogateescape", "latin-1:replace"]
+)
+def test_what_can_be_written_is_written_as_it_is(supervisor, document, row, how):
+    supervisor.answers["status"] = document(row(why="it said é"))
+    done = subprocess.run(
+        [*UPHOLD, "status"],
+        cwd=supervisor.home.parent,
+        env={"PATH": os.environ["PATH"], "PYTHONIOENCODING": how},
+        capture_output=True,
+        check=True,
+    )
+    assert "it said é".encode(how.partition(":")[0]) in done.stdout
+
+
 def test_the_version_is_the_one_of_the_package(uphold):
     from uphold import __version__
 

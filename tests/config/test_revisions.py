@@ -6,6 +6,7 @@ import pytest
 
 from uphold.config.revisions import FileConfig
 from uphold.errors import ConfigInvalid
+from uphold.ports.configs import Asker
 
 ONE = "[workers.a]\ncommand = 'one'\n"
 TWO = "[workers.a]\ncommand = 'two'\n"
@@ -100,6 +101,19 @@ def test_reloads_at_the_same_time_lose_no_version(path):
     assert [revision.version for revision in heard] == list(range(2, len(heard) + 2))
     assert config.current == heard[-1]
     assert config.reload() == heard[-1].settings
+
+
+def test_a_revision_knows_who_had_it_read(path):
+    config = FileConfig(path, {})
+    ada = Asker(author="ada", origin="socket")
+    config.reload(ada)
+    assert config.current.asker is None, "nothing was changed by that"
+    path.write_text("[workers.a]\ncommand = 'two'\n")
+    config.reload(ada)
+    assert config.current.asker is ada
+    path.write_text("[workers.a]\ncommand = 'three'\n")
+    config.reload()
+    assert config.current.asker is None
 
 
 def test_a_file_that_is_wrong_from_the_beginning_is_refused(tmp_path):

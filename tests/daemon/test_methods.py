@@ -9,7 +9,7 @@ from uphold.core import orders
 from uphold.core.specs import WorkerSpec
 from uphold.daemon.methods import Methods, wish_of
 from uphold.engine.telling import supervisor_note
-from uphold.errors import UpholdError
+from uphold.errors import ConfigInvalid, Problem, UpholdError
 from uphold.testing.stages import Stage
 from uphold.wire.redaction import Redactor
 
@@ -19,6 +19,7 @@ from uphold.wire.redaction import Redactor
     [
         ({"verb": "start", "names": ["a"]}, orders.StartWorkers(names=("a",))),
         ({"verb": "stop", "names": ["a", "b"]}, orders.StopWorkers(names=("a", "b"))),
+        ({"verb": "stop", "names": ["b", "a", "b"]}, orders.StopWorkers(names=("b", "a"))),
         ({"verb": "restart", "names": ["a"]}, orders.RestartWorkers(names=("a",))),
         ({"verb": "pause"}, orders.PauseSupervisor()),
         ({"verb": "pause", "names": ["a"]}, orders.PauseWorkers(names=("a",))),
@@ -67,21 +68,114 @@ def test_what_cannot_be_understood_is_a_usage_error(params):
     assert refused.value.exit_code == 2
 
 
+def methods_of(stage):
+    return Methods(
+        supervisor=stage.supervisor,
+        config=stage.config,
+        read=lambda: stage.config.current.settings,
+        clock=stage.clock,
+        journal=stage.journal,
+        about=dict,
+        redactor=Redactor,
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (["a", "a"], "uphold jobs, uphold why a"),
+        (["a", "b"], "uphold jobs, uphold why a, uphold why b"),
+        (["a", "b", "c", "d"], "uphold jobs, uphold why a, uphold why b, uphold why c, ..."),
+    ],
+)
+def test_whoever_waits_too_long_is_told_commands_that_can_be_given(names, asked):
+    async def go():
+        specs = [WorkerSpec(name=name, command=(name,), autostart=False) for name in "abcd"]
+        stage = await Stage(*specs).start()
+        order = {"verb": "start", "names": names, "timeout": 0, "author": "ada"}
+        with pytest.raises(UpholdError) as late:
+            await methods_of(stage).submit(order)
+        await stage.supervisor.abandon()
+        return late.value
+
+    error = asyncio.run(go())
+    assert error.code == "UPH_ORDER_TIMEOUT"
+    assert error.remedy == f"See where it stands: {asked}"
+
+
+BY_ADA = {"author": "ada@host", "label": "release 2", "reason": "new port", "wait": False}
+
+
+def reloaded(read):
+    """Ask for a reload whose reading of the file is `read(config, asker)`; what is on record?"""
+
+    async def go():
+        stage = await Stage(WorkerSpec(name="web", command=("web",))).start()
+        stage.config.path = "uphold.toml"
+        stage.config.reload = lambda asker: read(stage.config, asker)
+        before = len(stage.journal.audit), len(stage.journal.jobs)
+        try:
+            answer = await methods_of(stage).reload(BY_ADA)
+        except UpholdError as error:
+            answer = error
+        await stage.clock.settle()
+        audit, jobs = stage.journal.audit[before[0] :], list(stage.journal.jobs.values())
+        for line in audit:
+            assert (line.actor, line.label) == ("ada@host", "release 2")
+            assert (line.details["origin"], line.details["reason"]) == ("socket", "new port")
+        await stage.supervisor.abandon()
+        return answer, audit, jobs[before[1] :]
+
+    return asyncio.run(go())
+
+
+def test_a_reload_that_changes_something_is_on_record_as_the_order_of_who_asked():
+    def read(config, asker):
+        config.change(WorkerSpec(name="web", command=("other",)), asker=asker)
+        return config.current.settings
+
+    answer, audit, jobs = reloaded(read)
+    assert audit[0].action == "declare"
+    assert [(job.id, job.label) for job in jobs] == [(answer["job_id"], "release 2")]
+
+
+def test_a_reload_that_changes_nothing_is_on_record_too():
+    answer, (line,), (job,) = reloaded(lambda config, asker: config.current.settings)
+    assert line.action == "declare.unchanged"
+    assert answer == {"schema": 1, "job_id": job.id, "results": [], "changes": answer["changes"]}
+    assert (job.type, job.label, job.state) == ("declare", "release 2", "succeeded")
+    assert job.finished_at is not None
+
+
+def test_a_reload_that_is_refused_is_on_record_as_refused():
+    def read(config, asker):
+        raise ConfigInvalid([Problem("uphold.toml:2", "unknown key."), Problem("x", "y")])
+
+    error, (line,), jobs = reloaded(read)
+    assert isinstance(error, ConfigInvalid)
+    assert line.action == "declare.refused"
+    assert "uphold.toml:2: unknown key. (and 1 more)" in line.details["error"]
+    assert jobs == []
+
+
+def test_a_reload_with_a_wrong_label_reads_nothing():
+    async def go():
+        stage = await Stage().start()
+        with pytest.raises(UpholdError) as refused:
+            await methods_of(stage).reload({"label": "no/slash"})
+        await stage.supervisor.abandon()
+        return refused.value
+
+    assert asyncio.run(go()).code == "UPH_LABEL_INVALID"
+
+
 def stream(from_seq, *, change=lambda stage: None):
     """Read the events of a small supervisor from a number on, after something was done to it."""
 
     async def go():
         stage = await Stage(WorkerSpec(name="web", command=("web",))).start()
         change(stage)
-        methods = Methods(
-            supervisor=stage.supervisor,
-            config=stage.config,
-            read=lambda: stage.config.current.settings,
-            clock=stage.clock,
-            journal=stage.journal,
-            about=dict,
-            redactor=Redactor,
-        )
+        methods = methods_of(stage)
         last = stage.supervisor.last_seq
         first, lines = methods.subscribe({"from_seq": from_seq})
         assert first == {"seq": last}

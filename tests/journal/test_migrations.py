@@ -7,6 +7,7 @@ import pytest
 
 from uphold.errors import StoreUnavailable
 from uphold.journal.migrations import MIGRATIONS, Migration, migrate
+from uphold.journal.reading import JournalReader
 from uphold.journal.tables import TABLES
 from uphold.journal.writing import open_journal
 from uphold.ports.journals import Batch
@@ -105,6 +106,9 @@ def test_a_journal_that_a_newer_version_changed_is_refused_with_a_sentence(writt
     assert caught.value.code == "UPH_JOURNAL_NEWER"
     assert "step 7" in caught.value.message
     assert caught.value.remedy
+    with pytest.raises(StoreUnavailable) as warned, JournalReader(path) as reader:
+        reader.refuse_newer()
+    assert (warned.value.code, warned.value.message) == (caught.value.code, caught.value.message)
     assert path.read_bytes() == before
     assert {file.name for file in path.parent.iterdir()} == {"journal.db", "reserve"}
 

@@ -73,6 +73,26 @@ def test_a_bad_empty_or_missing_file_touches_nothing_that_runs(site):
     assert site.run("status").code == 0, "a live supervisor with a bad file still answers"
 
 
+@pytest.mark.accepts("P12", "E-25")
+def test_a_restart_with_a_wrong_or_missing_file_leaves_everything_running(site):
+    site.workers(a="exec sleep 1000")
+    site.ok("start")
+    supervisor, before = site.pid, pids(site)
+    good = site.config.read_text()
+    for wrong in ("[workers.a]\ncomand = 'x'\n", "", "[workers", None):
+        if wrong is None:
+            site.config.unlink()
+        else:
+            site.write(wrong)
+        for words in (["restart"], ["restart", "--keep-workers"]):
+            refused = site.run(*words)
+            assert (refused.code, refused.out) == (6, ""), (wrong, words, refused)
+            assert (site.pid, pids(site)) == (supervisor, before)
+    site.write(good)
+    site.ok("restart", "--keep-workers")
+    assert (site.pid != supervisor, pids(site)) == (True, before)
+
+
 @pytest.mark.accepts("E-17", "E-25")
 def test_a_config_with_five_mistakes_prints_five_problems_with_lines_and_exits_6(site):
     site.write(

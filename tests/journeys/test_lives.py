@@ -187,6 +187,24 @@ def test_restart_is_a_full_stop_and_start_with_the_same_configuration(site):
     assert site.worker("web")["state"] == "running"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter what belongs to others")
+def test_a_restart_by_root_of_another_users_home_is_refused_and_everything_runs_on(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    before, supervisor = site.worker("web")["pid"], site.pid
+    os.chown(site.home, 65534, 65534)
+    try:
+        for words in (["restart"], ["restart", "--keep-workers"]):
+            refused = site.run(*words)
+            assert (refused.code, refused.out) == (4, ""), refused
+            assert "UPH_HOME_UNSAFE" in refused.err
+            assert "sudo -u" in refused.err
+    finally:
+        os.chown(site.home, 0, 0)
+    assert (site.pid, site.worker("web")["pid"]) == (supervisor, before)
+    assert not is_gone(supervisor)
+
+
 def test_stop_keep_workers_leaves_them_for_the_next_supervisor(site):
     site.workers(web="exec sleep 1000")
     site.ok("start")
@@ -226,10 +244,34 @@ def test_a_frozen_supervisor_is_ended_by_force_and_its_workers_with_it(site):
     site.ok("start")
     pid, supervisor = site.worker("web")["pid"], site.pid
     os.kill(supervisor, signal.SIGSTOP)
-    answer = site.run("stop", "--timeout", "2", timeout=90)
+    hasty = site.run("stop", "--timeout", "1", timeout=10)
+    assert hasty.code == 1, hasty
+    assert not is_gone(supervisor), "a short patience ends nobody"
+    answer = site.run("stop", timeout=90)
     assert answer.code == 0, answer
     assert is_gone(pid)
     assert is_gone(supervisor)
+
+
+@pytest.mark.accepts("P4", "E-20")
+def test_a_stop_need_not_be_waited_for_and_goes_on(site):
+    slow = "trap 'sleep 3; exit 0' TERM; while :; do sleep 0.05; done"
+    site.workers(web={"command": slow, "shell": True, "stop": {"grace": "30s"}})
+    site.ok("start")
+    worker, supervisor = site.worker("web")["pid"], site.pid
+    late = site.run("stop", "--timeout", "200ms", "--label", "late")
+    assert late.code == 1
+    assert "UPH_ORDER_TIMEOUT" in late.err
+    assert not is_gone(supervisor)
+    told = site.ok("stop", "--no-wait")
+    assert "is stopping" in told.out
+    eventually(lambda: is_gone(supervisor), what="its end")
+    assert is_gone(worker)
+    assert site.run("status").code == 3, "it ended in order"
+    (job,) = [
+        json.loads(line) for line in site.ok("jobs", "--label", "late", "--json").out.splitlines()
+    ]
+    assert (job["job_id"] in late.err, job["state"]) == (True, "succeeded")
 
 
 @pytest.mark.accepts("R-02", "R-04", "D-02", "D-03")

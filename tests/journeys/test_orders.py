@@ -329,3 +329,32 @@ def test_without_a_supervisor_orders_in_force_are_still_told(site):
     seen = {row["slot"]: row for row in site.run("status", "--json").json["workers"]}
     assert seen["a"]["admin"] == "paused"
     assert "stays down" in seen["b"]["why"]
+
+
+@pytest.mark.accepts("E-20", "P16")
+def test_a_reload_is_on_record_with_its_label_whatever_comes_of_it(site):
+    site.workers(web="exec sleep 1000")
+    site.ok("start")
+    site.write(site.config.read_text() + "[workers.db]\ncommand = 'sleep 1000'\n")
+    changed = site.ok("reload", "--label", "one", "--reason", "more room", "--json").json
+    same = site.ok("reload", "--label", "two", "--reason", "to be sure", "--json").json
+    site.write("[workers.web]\ncomand = 'x'\n")
+    assert site.run("reload", "--label", "three", "--reason", "in haste").code == 6
+    lines = [json.loads(line) for line in site.ok("audit", "--json").out.splitlines()]
+    told = [
+        (line["action"], line["label"], line["details"]["reason"], line["details"]["origin"])
+        for line in lines
+        if line["label"]
+    ]
+    assert told == [
+        ("declare", "one", "more room", "socket"),
+        ("declare.succeeded", "one", "more room", "socket"),
+        ("declare.unchanged", "two", "to be sure", "socket"),
+        ("declare.refused", "three", "in haste", "socket"),
+    ]
+    assert {line["actor"] for line in lines if line["label"]} != {"configuration"}
+    jobs = [json.loads(line) for line in site.ok("jobs", "--json").out.splitlines()]
+    states = {job["job_id"]: (job["label"], job["state"]) for job in jobs}
+    assert states[changed["job_id"]] == ("one", "succeeded")
+    assert states[same["job_id"]] == ("two", "succeeded")
+    assert site.ok("audit", "verify").code == 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from uphold.cli.launching import spawn_supervisor, wait_until_ready
+from uphold.cli.launching import prove_home, spawn_supervisor, wait_until_ready
 from uphold.cli.owners import owner_of
 from uphold.cli.places import require_config
 from uphold.cli.speaking import notice, print_document, say, warn
 from uphold.core.texts import printable
-from uphold.errors import AlreadyRunning
+from uphold.errors import AlreadyRunning, StoreUnavailable
 
 if TYPE_CHECKING:
     import argparse
@@ -40,6 +40,23 @@ def start_supervisor(
         patience=PATIENCE if args.timeout is None else args.timeout,
         notice=notice(args, "waiting for the supervisor to be ready ..."),
     )
+
+
+def refuse_unstartable(place: Place) -> None:
+    """Raise what a start would be refused for, while what runs now still runs."""
+    import os
+
+    from uphold.cli.records import journal_of
+    from uphold.config.loading import load
+
+    load(require_config(place), environ=os.environ)
+    prove_home(place.home)
+    try:
+        with journal_of(place.home) as journal:
+            journal.refuse_newer()
+    except StoreUnavailable as error:
+        if error.code == "UPH_JOURNAL_NEWER":  # any other one is begun anew, or mended
+            raise
 
 
 def refuse_second(place: Place) -> None:

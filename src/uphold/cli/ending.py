@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uphold.cli.launching import stop_left_overs
 from uphold.cli.offline import anything_alive
 from uphold.cli.orders import author, result_line
-from uphold.cli.owners import Watched, owner_of, watch
+from uphold.cli.owners import Watched, hold, owner_of, watch
 from uphold.cli.speaking import notice, print_document, say, warn
 from uphold.cli.times import now
-from uphold.control.client import Connection
-from uphold.core.texts import utc_text
+from uphold.control.client import PATIENCE, Connection
+from uphold.core.texts import printable, utc_text
 from uphold.errors import UpholdError
+from uphold.host.timing import PlainClock
 
 if TYPE_CHECKING:
     import argparse
@@ -31,6 +32,8 @@ DEFAULT_GRACE: Final = 30.0
 """Seconds the longest chain may take when the supervisor could not say."""
 MARGIN: Final = 5.0
 """Seconds each step has on top of what the workers need."""
+TO_ANSWER: Final = 1.0
+"""Seconds a supervisor has for saying yes, however short the patience: mostly it has heard."""
 
 
 class Ending(NamedTuple):
@@ -44,6 +47,8 @@ class Ending(NamedTuple):
     """What became of workers that had to be stopped without their supervisor."""
     job_id: str | None = None
     kept: bool = False
+    under_way: bool = False
+    """It was asked to end, and nobody waited to see it."""
 
     @property
     def complete(self) -> bool:
@@ -51,30 +56,60 @@ class Ending(NamedTuple):
         return all(result.get("ok") for result in self.results)
 
 
-def stop_supervisor(args: argparse.Namespace, place: Place, *, keep_workers: bool) -> Ending:
-    """Stop the supervisor of a home, and its workers unless they are to be kept."""
+class Patience:
+    """How long this command may still wait; what the others need is none of its business."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.limit = limit
+        self._clock = PlainClock()
+        self._began = self._clock.mono()
+
+    def of(self, seconds: float) -> float:
+        """Give so many seconds, or what is left if that is less."""
+        if self.limit is None:
+            return seconds
+        return max(0.0, min(seconds, self._began + self.limit - self._clock.mono()))
+
+    def is_over(self) -> bool:
+        """Tell whether nothing is left."""
+        return self.limit is not None and self.of(1.0) <= 0.0
+
+
+def stop_supervisor(
+    args: argparse.Namespace, place: Place, *, keep_workers: bool, to_the_end: bool = False
+) -> Ending:
+    """Stop the supervisor of a home, and its workers unless they are to be kept.
+
+    `--no-wait` and `--timeout` end the waiting, never anybody's grace; `to_the_end` is for
+    whoever has to see the end whatever they say.
+    """
     found = owner_of(place.home)
     if found.standing == "stopped" and not anything_alive(place.home):
         return Ending(was_running=False)
     owner = found.owner
     watched = None if owner is None or found.standing != "running" else watch(owner)
-    if owner is None or watched is None:
+    if found.standing == "corrupt":
+        watched = _whoever_answers(place.home)
+    if watched is None:
         results = () if keep_workers else _take_over(args, place)
         pid = None if owner is None else owner.pid
         return Ending(was_running=False, pid=pid, results=results, kept=keep_workers)
     try:
-        job_id, forced = _end(args, place, watched, keep_workers=keep_workers)
+        if args.no_wait and not to_the_end:
+            return _ask_only(args, place, watched.pid, keep_workers=keep_workers)
+        patience = Patience(None if to_the_end else args.timeout)
+        job_id, forced = _end(args, place, watched, patience, keep_workers=keep_workers)
     finally:
         watched.close()
     results = ()
     if forced is not None:
-        warn(args, f"supervisor {owner.pid} did not stop by itself; {forced} was needed.")
+        warn(args, f"supervisor {watched.pid} did not stop by itself; {forced} was needed.")
     # Only a supervisor that ended in order has said so in its lock; any other left workers.
     if not keep_workers and owner_of(place.home).standing != "stopped":
         results = _take_over(args, place)
     ending = Ending(
         was_running=True,
-        pid=owner.pid,
+        pid=watched.pid,
         forced=forced,
         results=results,
         job_id=job_id,
@@ -90,8 +125,9 @@ def stop_supervisor(args: argparse.Namespace, place: Place, *, keep_workers: boo
 def tell_stopped(args: argparse.Namespace, ending: Ending) -> None:
     """Print what a stop came to, and whether it took force."""
     if args.json:
+        state = "stopping" if ending.under_way else "stopped"
         results = [
-            {"name": "supervisor", "ok": True, "state": "stopped", "error": None},
+            {"name": "supervisor", "ok": True, "state": state, "error": None},
             *ending.results,
         ]
         print_document(
@@ -111,6 +147,9 @@ def _result_lines(results: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _summary(ending: Ending) -> str:
+    if ending.under_way:
+        accepted = f", accepted as {printable(ending.job_id)}" if ending.job_id else ""
+        return f"supervisor {ending.pid} is stopping{accepted}; see `uphold status`."
     if not ending.was_running:
         if ending.pid is None:
             return "nothing to stop: no supervisor is running."
@@ -126,24 +165,40 @@ def _summary(ending: Ending) -> str:
 
 
 def _end(
-    args: argparse.Namespace, place: Place, watched: Watched, *, keep_workers: bool
+    args: argparse.Namespace,
+    place: Place,
+    watched: Watched,
+    patience: Patience,
+    *,
+    keep_workers: bool,
 ) -> tuple[str | None, str | None]:
     """Escalate until it is gone; tell the job and the signal it took."""
-    waiting = notice(args, f"waiting for supervisor {watched.pid} to stop ...")
-    answer = _ask(args, place, keep_workers=keep_workers)
-    grace = float(answer.get("grace") or 0.0) if answer else DEFAULT_GRACE
-    patience = max(args.timeout or 0.0, grace) + MARGIN
-    if answer is not None and watched.wait_gone(patience, waiting):
-        return answer.get("job_id"), None
+    notify = notice(args, f"waiting for supervisor {watched.pid} to stop ...")
+
+    def gone_within(seconds: float) -> bool:
+        if watched.wait_gone(patience.of(seconds), notify):
+            return True
+        if patience.is_over():
+            raise _out_of_patience(watched.pid, job_id, patience)
+        return False
+
+    to_answer = max(TO_ANSWER, patience.of(PATIENCE))
+    answer, trouble = _ask(args, place, to_answer, keep_workers=keep_workers)
     job_id = answer.get("job_id") if answer else None
+    if trouble is not None:
+        warn(args, f"the supervisor could not be asked: {trouble.message}")
+    grace = float(answer.get("grace") or 0.0) if answer else DEFAULT_GRACE
+    # Nobody is ended before the workers had their time, however short ours is.
+    if gone_within(grace + MARGIN if answer is not None else 0.0):
+        return job_id, None
     # A TERM ends the workers too, if the file says so; a supervisor that is to leave them
     # behind is killed instead, which disturbs nobody.
     if not keep_workers:
         watched.signal("SIGTERM")
-        if watched.wait_gone(MARGIN if answer is not None else patience, waiting):
+        if gone_within(MARGIN if answer is not None else grace + MARGIN):
             return job_id, "SIGTERM"
     watched.signal("SIGKILL")
-    if watched.wait_gone(MARGIN, waiting):
+    if watched.wait_gone(MARGIN, notify):
         return job_id, "SIGKILL"
     _record(args, place.home, watched.pid, "SIGKILL", failed=True)
     raise UpholdError(
@@ -154,8 +209,48 @@ def _end(
     )
 
 
-def _ask(args: argparse.Namespace, place: Place, *, keep_workers: bool) -> dict[str, Any] | None:
-    """Ask it to stop; None if it cannot be asked."""
+def _whoever_answers(home: str) -> Watched | None:
+    """Hold the supervisor that answers in a home whose lock does not say who owns it."""
+    held = None
+    try:
+        with Connection(home) as connection:
+            held = hold(connection.peer())
+            # Asked when it is held: as long as it speaks, its number is nobody else's.
+            connection.call("ping")
+    except UpholdError as error:
+        if held is not None:
+            held.close()
+        if error.code in _REFUSALS:
+            raise
+        return None
+    return held
+
+
+def _out_of_patience(pid: int, job_id: str | None, patience: Patience) -> UpholdError:
+    within = f"within {patience.limit:g} s"
+    told = f"{job_id} has not come true {within}; it goes on." if job_id else ""
+    return UpholdError(
+        told or f"supervisor {pid} has not stopped {within}.",
+        code="UPH_ORDER_TIMEOUT",
+        remedy="See how far it is: uphold status. Without --timeout `uphold stop` waits on, "
+        "and uses force where nothing else helps.",
+    )
+
+
+def _ask_only(args: argparse.Namespace, place: Place, pid: int, *, keep_workers: bool) -> Ending:
+    """Ask it to stop and leave it at that; nobody is there to use force later."""
+    to_answer = PATIENCE if args.timeout is None else max(TO_ANSWER, args.timeout)
+    answer, trouble = _ask(args, place, to_answer, keep_workers=keep_workers)
+    if trouble is not None:
+        raise trouble
+    job_id = answer.get("job_id") if answer else None
+    return Ending(was_running=True, pid=pid, job_id=job_id, kept=keep_workers, under_way=True)
+
+
+def _ask(
+    args: argparse.Namespace, place: Place, patience: float, *, keep_workers: bool
+) -> tuple[dict[str, Any] | None, UpholdError | None]:
+    """Ask it to stop; if it cannot be asked, the second answer says why."""
     params = {
         "keep_workers": keep_workers,
         "label": args.label,
@@ -164,15 +259,14 @@ def _ask(args: argparse.Namespace, place: Place, *, keep_workers: bool) -> dict[
     }
     try:
         with Connection(place.home) as connection:
-            answer: dict[str, Any] = connection.call("shutdown", params)
+            answer: dict[str, Any] = connection.call("shutdown", params, patience=patience)
     except UpholdError as error:
         if error.code in _REFUSALS:
             raise
         if error.code in _UNDER_WAY:
-            return {"grace": DEFAULT_GRACE}
-        warn(args, f"the supervisor could not be asked: {error.message}")
-        return None
-    return answer
+            return {"grace": DEFAULT_GRACE}, None
+        return None, error
+    return answer, None
 
 
 _UNDER_WAY: Final = frozenset({"UPH_SUPERVISOR_GONE", "UPH_SUPERVISOR_STOPPING"})

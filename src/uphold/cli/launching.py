@@ -40,6 +40,19 @@ def prepare_home(home: str) -> None:
     make_private_folder(Path(home, "logs"))
 
 
+def prove_home(home: str) -> None:
+    """Raise what would keep a supervisor from using this home; it is made if it is not there."""
+    from uphold.host.files import make_private_folder, refuse_network_filesystem
+    from uphold.host.homes import Home
+
+    prepare_home(home)
+    place = Home(home)
+    refuse_network_filesystem(place.path)
+    for folder in (place.slots, place.run, place.spool):
+        make_private_folder(folder)
+    os.close(_open_output(f"{home}/logs/{DAEMON_OUTPUT}"))
+
+
 def spawn_supervisor(
     home: str, config: str, *, foreground: bool, own_output: bool, forgive: bool = False
 ) -> Started:

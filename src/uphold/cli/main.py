@@ -28,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is not None:
         return run_command(argv)
     _fill_closed_streams()
+    _let_any_character_out()
     # A command is over before tidying up pays: objects are not searched for cycles meanwhile
     # (2 ms of 50), and the interpreter is not taken apart at the end (6 ms).
     gc.set_threshold(_MANY_OBJECTS)
@@ -108,6 +109,13 @@ def _fill_closed_streams() -> None:
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
+def _let_any_character_out() -> None:
+    """Escape what the encoding of a terminal or pipe lacks; an answer must not fail by that."""
+    out = sys.stdout
+    if out.errors == "strict" or (out.errors == "surrogateescape" and out.encoding != "utf-8"):
+        out.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def _unexpected(error: Exception, args: argparse.Namespace | None) -> UpholdError:

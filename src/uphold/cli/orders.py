@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-GRACE_FOR_THE_ANSWER = 10.0
+GRACE_FOR_THE_ANSWER = 1.0
 """Seconds the supervisor has for saying that the time is over, after it is over."""
 
 

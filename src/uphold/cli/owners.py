@@ -46,8 +46,8 @@ def config_of(found: Ownership) -> str | None:
 class Watched:
     """A supervisor we hold by its pidfd: signals and waits mean it and nobody else."""
 
-    def __init__(self, owner: Owner, pidfd: int) -> None:
-        self.pid = owner.pid
+    def __init__(self, pid: int, pidfd: int) -> None:
+        self.pid = pid
         self._pidfd = pidfd
 
     def close(self) -> None:
@@ -87,12 +87,17 @@ class Watched:
 
 def watch(owner: Owner) -> Watched | None:
     """Hold an owner by its pidfd; None if it is gone."""
+    held = hold(owner.pid)
+    # Proved after the pidfd is open: the number could have passed to another in between.
+    if held is None or lives(owner.pid, owner.start_ticks, owner.pidfd_inode):
+        return held
+    held.close()
+    return None
+
+
+def hold(pid: int) -> Watched | None:
+    """Hold whatever process has this number; who it is has to be proved while it is held."""
     try:
-        pidfd = os.pidfd_open(owner.pid)
+        return Watched(pid, os.pidfd_open(pid))
     except (OSError, OverflowError):
         return None
-    # Proved after the pidfd is open: the number could have passed to another in between.
-    if lives(owner.pid, owner.start_ticks, owner.pidfd_inode):
-        return Watched(owner, pidfd)
-    os.close(pidfd)
-    return None

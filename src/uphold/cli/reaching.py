@@ -5,10 +5,12 @@ from __future__ import annotations
 import select
 from typing import TYPE_CHECKING, Final
 
-from uphold.control.client import Connection
+from uphold.control.client import PATIENCE, Connection
 from uphold.errors import NotRunning
 
 if TYPE_CHECKING:
+    import argparse
+
     from uphold.cli.places import Place
 
 _TRIES: Final = 30
@@ -31,6 +33,11 @@ def reach(place: Place) -> Connection:
             if not _is_owned(place):
                 break
     return Connection(place.home)
+
+
+def patience_of(args: argparse.Namespace) -> float:
+    """Tell how long a question that needs no waiting may remain without an answer."""
+    return PATIENCE if args.timeout is None else float(args.timeout)
 
 
 def _is_owned(place: Place) -> bool:

@@ -12,9 +12,12 @@ from uphold.errors import STATUS_CANNOT_TELL, NoSuchWorker, NotRunning, UpholdEr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
+    from typing import Any, Final
 
     from uphold.cli.places import Place
+
+_TO_ANSWER: Final = 2.0
+"""Seconds a supervisor has for naming its workers, before the home is read instead."""
 
 
 def look(
@@ -51,7 +54,7 @@ def refuse_unknown(place: Place, names: Iterable[str]) -> None:
     asked = tuple(names)
     if not asked:
         return
-    known = {str(row["name"]) for row in look(place, companions=True)["workers"]}
+    known = _known(place)
     for name in asked:
         if known and worker_of(name) not in known:
             meant = nearest(name, known)
@@ -59,6 +62,26 @@ def refuse_unknown(place: Place, names: Iterable[str]) -> None:
                 f"there is no worker '{name}', and nothing is recorded of one.",
                 remedy=f"Did you mean '{meant}'?" if meant else "`uphold status` lists them all.",
             )
+
+
+def _known(place: Place) -> set[str]:
+    """Name every worker: by the supervisor's word, or by what is recorded if it says none."""
+    try:
+        seen = look(place, companions=True, patience=_TO_ANSWER)
+    except UpholdError as error:
+        if error.code != "UPH_SUPERVISOR_SILENT":
+            raise
+    else:
+        return {str(row["name"]) for row in seen["workers"]}
+    from uphold.cli.offline import look_ourselves
+    from uphold.cli.records import runtime_of
+
+    seen = look_ourselves(place.home, owner_of(place.home), companions=True)
+    mirrored = runtime_of(place.home).get("workers")  # it knows those that never ran, too
+    return {
+        *(str(row["name"]) for row in seen["workers"]),
+        *(map(worker_of, mirrored) if isinstance(mirrored, dict) else ()),
+    }
 
 
 def _add_stop_note(document: dict[str, Any], home: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from uphold.errors import HostFailure, NotPermitted
+from uphold.errors import EXIT_FAILED, EXIT_NOT_PERMITTED, HostFailure, NotPermitted
 
 
 def write_new(path: str, text: str, *, replace: bool) -> None:
@@ -19,9 +19,11 @@ def write_new(path: str, text: str, *, replace: bool) -> None:
             remedy="Use --force to replace it, or -c to write another file.",
         ) from cause
     except OSError as cause:
+        denied = isinstance(cause, PermissionError)
         raise HostFailure(
             f"cannot write {path}: {cause.strerror}.",
             remedy="Is the folder there, and may you write to it?",
+            exit_code=EXIT_NOT_PERMITTED if denied else EXIT_FAILED,
         ) from cause
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

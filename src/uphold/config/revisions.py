@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from uphold.config.loading import Reading
+    from uphold.ports.configs import Asker
 
     Listener = Callable[["Revision"], None]
 
@@ -28,6 +29,8 @@ class Revision:
 
     settings: Settings
     version: int
+    asker: Asker | None = None
+    """Who had the file read; None where it was found edited."""
 
 
 class FileConfig:
@@ -56,12 +59,13 @@ class FileConfig:
         """Every file the last look was made at, right or wrong, and a mark of what it held."""
         return self._marks
 
-    def reload(self) -> Settings:
+    def reload(self, asker: Asker | None = None) -> Settings:
         """Read the file again; ConfigInvalid if it is wrong, and then the old settings stay."""
         with self._one_at_a_time:
             settings = _over(self._current.settings, self._look().settings_or_raise())
             if settings != self._current.settings:
-                self._current = Revision(settings=settings, version=self._current.version + 1)
+                version = self._current.version + 1
+                self._current = Revision(settings=settings, version=version, asker=asker)
                 for listener in tuple(self._listeners):
                     listener(self._current)
             return settings

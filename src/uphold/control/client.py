@@ -24,6 +24,8 @@ PATIENCE: Final = 10.0
 
 _NOTICE_AFTER: Final = 1.0
 _CHUNK: Final = 1 << 16
+_CREDENTIALS: Final = 12
+"""Bytes by which the kernel names the other end: process, user and group."""
 
 
 class Connection:
@@ -53,6 +55,14 @@ class Connection:
         """Name the descriptor, so that a caller can wait for it together with others."""
         return self._socket.fileno()
 
+    def peer(self) -> int:
+        """Tell the process at the other end, by the kernel's word; 0 if it is out of sight."""
+        from _socket import SO_PEERCRED, SOL_SOCKET  # noqa: PLC0415 - hardly anybody asks
+        from sys import byteorder  # noqa: PLC0415
+
+        told = self._socket.getsockopt(SOL_SOCKET, SO_PEERCRED, _CREDENTIALS)
+        return int.from_bytes(told[:4], byteorder)
+
     def call(
         self,
         method: str,
@@ -75,7 +85,8 @@ class Connection:
             raise UpholdError(
                 f"the supervisor did not answer '{method}' within {patience:g} s.",
                 code="UPH_SUPERVISOR_SILENT",
-                remedy="It may be stopped or overloaded; `uphold status` tells, "
+                remedy="It may be stopped (SIGSTOP) or overloaded"
+                f"{'' if method == 'status' else '; `uphold status` tells'}. "
                 "`uphold stop` ends it by force if it must.",
             ) from cause
         except (EOFError, ConnectionError) as cause:

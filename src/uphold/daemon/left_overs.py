@@ -39,6 +39,7 @@ class _Nothing:
 
     settings = Settings(supervisor=SupervisorSpec(name="stop"), workers=())
     version = 1
+    asker = None
 
     @property
     def current(self) -> Revision:

@@ -18,6 +18,7 @@ from uphold.core.times import utc_or_none
 from uphold.daemon.rewriting import WrittenRows
 from uphold.engine.bus import gap
 from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
+from uphold.ports.configs import Asker
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
 from uphold.wire.views import (
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from uphold.config.revisions import FileConfig
     from uphold.control.server import Method, Stream
-    from uphold.core.orders import Wish
+    from uphold.core.orders import Order, Wish
     from uphold.core.specs import Settings
     from uphold.daemon.beating import Beats
     from uphold.daemon.copies import Copies
@@ -60,6 +61,7 @@ _WISHES: Final[dict[str, type[Any]]] = {
     "reset": orders.ResetWorkers,
 }
 _LONGEST_WAIT: Final = 10**7
+_MOST_NAMED: Final = 3
 _ERRAND: Final = 900.0
 """Seconds that an update may take besides: an install has ten minutes of its own."""
 _PATIENCE: Final = 30.0
@@ -246,18 +248,31 @@ class Methods:
         return {**params, "names": list(deploy.workers)}
 
     async def reload(self, params: Mapping[str, Any]) -> object:
-        """Apply the file as it is now."""
+        """Apply the file as it is now; who asked for it is on record, whatever comes of it."""
         _timeout(params)
+        asker = Asker(origin="socket", **_authorship(params))
         before = self._supervisor.snapshot().declaration.workers
-        version = self._config.current.version
-        settings = await reload(self._config, self._supervisor)
+        try:
+            settings = await reload(self._config, self._supervisor, asker)
+        except ConfigInvalid as error:
+            refusal = Refusal(code=error.code, message=_first_problem(error))
+            await self._supervisor.desk.refuse(self._declaring(params), refusal)
+            raise
         changes = [change_view(each) for each in preview(before, settings.workers)]
-        if self._config.current.version == version:
-            return {"schema": 1, "job_id": None, "results": [], "changes": changes}
+        if self._config.current.asker is not asker:  # it says what is in force already
+            order = self._declaring(params, settings)
+            await self._supervisor.desk.leave_unchanged(order)
+            return {"schema": 1, "job_id": order.id, "results": [], "changes": changes}
         declared = await self._supervisor.desk.declaring()
         assert declared is not None
         outcome = await self._outcome(_taken(declared), params)
         return {**outcome, "changes": changes}
+
+    def _declaring(self, params: Mapping[str, Any], settings: Settings | None = None) -> Order:
+        """Make the order that a reload is, where no new configuration came of it."""
+        specs = () if settings is None else settings.workers
+        wish = orders.Declare(specs=specs, source=self._config.path)
+        return self._supervisor.desk.order(wish, origin="socket", **_authorship(params))
 
     async def shutdown(self, params: Mapping[str, Any]) -> object:
         """Begin to end."""
@@ -344,7 +359,7 @@ class Methods:
             raise UpholdError(
                 f"{job.row.id} has not come true within {limit:g} s; it goes on.",
                 code="UPH_ORDER_TIMEOUT",
-                remedy=f"See where it stands: uphold jobs; uphold why {job.row.target or ''}",
+                remedy=f"See where it stands: {_where_it_stands(job)}",
             ) from None
         told: dict[str, object] = {
             "schema": 1,
@@ -367,14 +382,14 @@ class Methods:
         raise _refused(unknown(name, known))
 
 
-async def reload(config: FileConfig, supervisor: Supervisor) -> Settings:
+async def reload(
+    config: FileConfig, supervisor: Supervisor, asker: Asker | None = None
+) -> Settings:
     """Read the file again; if it is wrong, put that on record, raise it and keep the old one."""
     try:
-        settings = await asyncio.to_thread(config.reload)
+        settings = await asyncio.to_thread(config.reload, asker)
     except ConfigInvalid as error:
-        more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-        first = f"the file is refused and the old one stays in force: {error.problems[0]}{more}"
-        supervisor.complain(Fault(code=error.code, message=first))
+        supervisor.complain(Fault(code=error.code, message=_first_problem(error)))
         await supervisor.tell(
             Note(
                 type="config.refused",
@@ -387,6 +402,11 @@ async def reload(config: FileConfig, supervisor: Supervisor) -> Settings:
         raise
     supervisor.complain(None)
     return settings
+
+
+def _first_problem(error: ConfigInvalid) -> str:
+    more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+    return f"the file is refused and the old one stays in force: {error.problems[0]}{more}"
 
 
 def wish_of(params: Mapping[str, Any]) -> Wish:
@@ -429,7 +449,15 @@ def _names(params: Mapping[str, Any]) -> tuple[str, ...]:
     given = params.get("names") or ()
     if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         raise _misused("'names' is a list of names.")
-    return tuple(given)
+    return tuple(dict.fromkeys(given))  # twice the same is one wish
+
+
+def _where_it_stands(job: Job) -> str:
+    """Name the commands that tell more; `why` is about one worker at a time."""
+    waited_for = [name for name in job.accepted.names if name not in job.results]
+    more = ", ..." if len(waited_for) > _MOST_NAMED else ""
+    asked = (f"uphold why {name}" for name in waited_for[:_MOST_NAMED])
+    return ", ".join(("uphold jobs", *asked)) + more
 
 
 def _timeout(params: Mapping[str, Any]) -> float | None:

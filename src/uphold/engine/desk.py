@@ -14,6 +14,9 @@ from uphold.engine.auditing import audit_entry
 from uphold.engine.errands import Errands
 from uphold.engine.intake import Intake
 from uphold.engine.jobs import Job, Jobs, endings
+from uphold.engine.ledger import Caused
+from uphold.engine.telling import order_note, refusal_note
+from uphold.ports.configs import Asker
 from uphold.ports.journals import Batch, JobRow
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ _ABOUT_ALL = (
     orders.ResumeSupervisor,
     orders.ShutDown,
 )
+
+_EDITED = Asker(author="configuration", origin="config", reason="file changed")
 
 
 class Desk:
@@ -116,6 +121,25 @@ class Desk:
         audit = audit_entry(order, names, outcome="rejected", at=at, more={"error": error})
         await self._ledger.write_or_refuse(Batch(audit=[audit], jobs=[row]))
 
+    async def refuse(self, order: Order, refusal: Refusal) -> None:
+        """Put on record that an order is refused which nobody needs to look at any closer."""
+        news = [Caused(refusal_note(order, refusal), order.id)]
+        audit = audit_entry(order, (), refused=refusal.message)
+        await self._board.tell(self._ledger, news, Batch(audit=[audit]))
+
+    async def leave_unchanged(self, order: Order) -> None:
+        """Put on record an order that found everything as it wants it: it is done already."""
+        row = replace(
+            _announced(order, ()), state="succeeded", started_at=order.at, finished_at=order.at
+        )
+        notes = (
+            order_note("order.accepted", order),
+            order_note("order.done", order, job_id=row.id),
+        )
+        audit = audit_entry(order, (), outcome="unchanged")
+        news = [Caused(note, order.id) for note in notes]
+        await self._board.tell(self._ledger, news, Batch(audit=[audit], jobs=[row]))
+
     def job(self, job_id: str) -> Job | None:
         """Find an order that is still under way."""
         return self._jobs.find(job_id)
@@ -128,7 +152,14 @@ class Desk:
             source=settings.source,
             companions=self._companions(settings),
         )
-        order = self.order(wish, author="configuration", origin="config", reason="file changed")
+        asker = revision.asker or _EDITED
+        order = self.order(
+            wish,
+            author=asker.author,
+            origin=asker.origin,
+            reason=asker.reason,
+            label=asker.label,
+        )
         loop = asyncio.get_running_loop()
         self._owed = (order.id, revision)
         self._declaring = loop.create_task(self.submit(order), name="declare")

@@ -87,4 +87,5 @@ UNRESTRICTED: Final[dict[str, object]] = dict.fromkeys(
 
 SLOTS: Final = "SELECT slot, boot_id, state, generation, nonce, record FROM slots_t ORDER BY slot"
 OVERRIDES: Final = "SELECT worker, override FROM overrides_t ORDER BY worker"
+STEPS: Final = "SELECT version, additive FROM schema_migrations_t"
 META: Final = "SELECT key, value FROM meta_t ORDER BY key"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from uphold.core.names import worker_of
 from uphold.core.times import utc_text
-from uphold.errors import StoreUnavailable
+from uphold.errors import EXIT_NOT_PERMITTED, StoreUnavailable
 from uphold.journal.connecting import connect_reading, reads_still, unavailable
 from uphold.journal.queries import (
     AUDIT,
@@ -23,6 +23,7 @@ from uphold.journal.queries import (
     META,
     OVERRIDES,
     SLOTS,
+    STEPS,
     UNRESTRICTED,
 )
 from uphold.journal.tables import OWN_KEYS, TABLES
@@ -157,6 +158,16 @@ class JournalReader:
         rows = self._rows(META)
         return {row["key"]: row["value"] for row in rows if row["key"].startswith(OWN_KEYS)}
 
+    def refuse_newer(self) -> None:
+        """Raise StoreUnavailable if a newer uphold changed what we rely on."""
+        from uphold.journal.migrations import (  # noqa: PLC0415 - only who means to write asks
+            MIGRATIONS,
+            refuse_newer,
+        )
+
+        rows = self._rows(STEPS)
+        refuse_newer({row["version"]: bool(row["additive"]) for row in rows}, MIGRATIONS)
+
     def audit_rows(self) -> Iterator[sqlite3.Row]:
         """Give every line of the audit as it is stored, in the order of the chain."""
         return iter(self._rows(AUDIT_CHAIN))
@@ -222,6 +233,7 @@ class JournalReader:
             raise StoreUnavailable(
                 f"cannot use the journal {self._path}: permission is denied.",
                 remedy="Only the owner of the home may read it: ask as that user, or as root.",
+                exit_code=EXIT_NOT_PERMITTED,
             )
 
     def _moved(self) -> bool:

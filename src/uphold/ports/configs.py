@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from uphold.core.specs import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who had the file read again, and why: the order that comes of it is theirs."""
+
+    author: str
+    origin: str
+    reason: str = ""
+    label: str | None = None
 
 
 class Revision(Protocol):
@@ -21,6 +32,11 @@ class Revision(Protocol):
     @property
     def version(self) -> int:
         """Rises with every accepted change."""
+        ...
+
+    @property
+    def asker(self) -> Asker | None:
+        """Who asked for it; None if nobody did and the file was edited."""
         ...
 
 

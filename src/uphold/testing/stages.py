@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uphold.engine.attempts import Attempts
     from uphold.engine.errands import Run
     from uphold.engine.jobs import Job
-    from uphold.ports.configs import Revision
+    from uphold.ports.configs import Asker, Revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,7 @@ class FakeRevision:
 
     settings: Settings
     version: int
+    asker: Asker | None = None
 
 
 class FakeConfig:
@@ -57,9 +58,10 @@ class FakeConfig:
         if listener in self._listeners:
             self._listeners.remove(listener)
 
-    def change(self, *specs: WorkerSpec) -> None:
+    def change(self, *specs: WorkerSpec, asker: Asker | None = None) -> None:
         settings = replace(self._current.settings, workers=specs)
-        self._current = FakeRevision(settings=settings, version=self._current.version + 1)
+        version = self._current.version + 1
+        self._current = FakeRevision(settings=settings, version=version, asker=asker)
         for listener in tuple(self._listeners):
             listener(self._current)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uphold.cli.changes import change_lines, is_change
 from uphold.cli.places import Place, locate, require_config
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.records import journal_of
 from uphold.cli.screens import screen_of
 from uphold.cli.speaking import print_document, say
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     place = locate(args)
     try:
         with reach(place) as connection:
-            document = connection.call("plan")
+            document = connection.call("plan", patience=patience_of(args))
     except NotRunning:
         document = _from_nothing(place)
     changes = document["changes"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from uphold.cli.arguments import usage_error
 from uphold.cli.orders import declare_names, submit
-from uphold.cli.places import Place, locate, require_config
+from uphold.cli.places import Place, locate
 from uphold.errors import EXIT_DONE, EXIT_FAILED
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
                 "Leave out the names, or the option.",
             )
         return submit(args, "restart", args.names)
-    from uphold.cli.beginning import start_supervisor, tell_started
+    from uphold.cli.beginning import refuse_unstartable, start_supervisor, tell_started
     from uphold.cli.ending import stop_supervisor, tell_stopped
     from uphold.cli.owners import config_of, owner_of
 
@@ -40,9 +40,10 @@ def run(args: argparse.Namespace) -> int:
     recorded = config_of(owner_of(place.home))
     if args.config is None and recorded is not None:
         place = Place(place.home, recorded)
-    # Asked for before anything is stopped: a missing file must not leave nothing running.
-    require_config(place)
-    ending = stop_supervisor(args, place, keep_workers=args.keep_workers)
+    # Before anything is stopped: what no supervisor can be started with must not leave none.
+    refuse_unstartable(place)
+    # Seen to its end: nobody can be started before.
+    ending = stop_supervisor(args, place, keep_workers=args.keep_workers, to_the_end=True)
     if not args.json or not ending.complete:
         tell_stopped(args, ending)
     if not ending.complete:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uphold.cli.owners import owner_of
 from uphold.cli.places import Place, locate
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.rendering import exit_text, fault_text, memory
 from uphold.cli.speaking import print_document, say
 from uphold.cli.times import age, now, span
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     place = locate(args)
     if owner_of(place.home).standing == "running":
         with reach(place) as connection:
-            document = connection.call("show", {"name": args.name})
+            document = connection.call("show", {"name": args.name}, patience=patience_of(args))
     else:
         document = _without_supervisor(place, args.name)
     add_processes(document["slots"], add_usage(document["slots"]))

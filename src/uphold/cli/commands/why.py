@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uphold.cli.owners import owner_of
 from uphold.cli.places import Place, locate
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.screens import screen_of
 from uphold.cli.speaking import print_document
 from uphold.core.texts import printable
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     place = locate(args)
     if owner_of(place.home).standing == "running":
         with reach(place) as connection:
-            document = connection.call("why", {"name": args.name})
+            document = connection.call("why", {"name": args.name}, patience=patience_of(args))
     else:
         document = _without_supervisor(place, args.name)
     if args.json:
