@@ -58,9 +58,8 @@ def worker_rows(name: str, entry: Entry | None, observed: Observed, now: Moment)
 def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
     """Give the public record of one slot, as in `status --json`."""
     spec = status.terms if entry is None else entry.spec
-    running = status.state is State.RUNNING
-    # While it runs under our eyes, its life is proved at every moment: the kernel would tell.
-    proved = now.wall if running else status.proved_wall
+    # While it lives under our eyes, that is proved at every moment: the kernel would tell.
+    proved = now.wall if _has_main_process(status) else status.proved_wall
     return {
         "name": worker_of(status.slot),
         "slot": status.slot,
@@ -148,6 +147,11 @@ def change_view(change: Change) -> Row:
 
 def _has_process(status: SlotStatus) -> bool:
     return status.state in ALIVE and status.identity is not None
+
+
+def _has_main_process(status: SlotStatus) -> bool:
+    """Tell whether it lives itself: a stop goes on for what its main process has left behind."""
+    return _has_process(status) and (status.state is not State.STOPPING or status.exit is None)
 
 
 def _next_attempt(entry: Entry | None, status: SlotStatus, now: Moment) -> str | None:
