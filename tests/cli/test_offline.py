@@ -156,6 +156,24 @@ def test_after_a_clean_stop_workers_that_were_kept_are_still_seen(uphold, leave,
     assert result.json["workers"][0]["state"] == "running"
 
 
+@pytest.mark.parametrize(
+    ("stopped_at", "began"),
+    [
+        ("2026-01-01T00:00:59.990Z", "2025-12-31T00:00:00.000Z"),
+        ("2025-12-31T12:00:00.000Z", "2026-01-01T00:00:00.000Z"),
+        (None, "2026-01-01T00:00:00.000Z"),
+    ],
+    ids=["ended by somebody else", "an earlier end", "no end known"],
+)
+def test_a_supervisor_began_when_it_began_whoever_ended_what_it_left(
+    uphold, home, leave, stopped_at, began
+):
+    leave(clean=True)  # the lock names whoever took it last
+    said = {"started_at": "2025-12-31T00:00:00.000Z", "stopped_at": stopped_at}
+    (home / "runtime.json").write_text(json.dumps(said))
+    assert f"started_at={began}" in uphold("status", "--kv").out.splitlines()
+
+
 @pytest.mark.accepts("B-09", "E-25")
 def test_a_lock_nobody_can_read_is_its_own_answer(uphold, home):
     (home / "lock").write_text("garbage")

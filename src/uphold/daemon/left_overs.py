@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from uphold.core.absorbing import absorb
+from uphold.core.events import Rested
 from uphold.core.orders import Order, ShutDown, order_id
 from uphold.core.specs import Kind, Settings, SupervisorSpec
-from uphold.core.statuses import ALIVE, SlotStatus
+from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.daemon.mirroring import ended_view
 from uphold.daemon.narrating import BookLog
 from uphold.daemon.serving import prepare
@@ -27,8 +30,10 @@ from uphold.ports.journals import Batch
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
+    from uphold.core.absorbing import Observed
+    from uphold.core.events import Moment
     from uphold.engine.snapshots import Snapshot
     from uphold.host.homes import Home
     from uphold.ports.configs import Revision
@@ -125,6 +130,7 @@ async def _stop(
     try:
         with suppress(StoreUnavailable):  # a full disk must not keep anybody from ending workers
             await journal.append(Batch(audit=[audit_entry(order, ())], durable=True))
+        recalled = journal.recall().slots
         await supervisor.start(only_to_stop=True)
         running = [
             slot
@@ -132,14 +138,35 @@ async def _stop(
             if status.state in ALIVE
         ]
         code = await supervisor.wait()
-        slots = supervisor.snapshot().observed.slots
-        results = [_result(slot, slots.get(slot)) for slot in running]
+        ended = supervisor.snapshot()
+        results = [_result(slot, ended.observed.slots.get(slot)) for slot in running]
         log.write("WARNING", "supervisor.left_overs", f"stopped {len(results)} slots left running")
-        _reflect(home, supervisor.snapshot(), clock.now().wall)
+        kept = tuple(_kept(recalled, ended.observed, clock.now()))
+        with suppress(StoreUnavailable):
+            await journal.append(Batch(slots=kept))
+        ended = replace(ended, observed=ended.observed.with_changes(kept, ()))
+        _reflect(home, ended, clock.now().wall)
     finally:
         await journal.close()
         book.close()
     return {"ok": code == 0, "job_id": order.id, "results": results}
+
+
+def _kept(recalled: Mapping[str, SlotStatus], ended: Observed, now: Moment) -> Iterator[SlotStatus]:
+    """Give back what was forgotten only because whoever ends left-overs declares nothing.
+
+    They never ran, so their terms were not recorded. An orderly stop keeps them, and `status`
+    tells of them.
+    """
+    for slot, status in recalled.items():
+        if slot in ended.slots or status.state in ALIVE:
+            continue
+        if status.state is State.STOPPED:
+            yield status
+        else:
+            rested = absorb(status, Rested(slot=slot, why="not wanted"), now, status.seen)
+            assert isinstance(rested, SlotStatus), "whoever rests may always be stopped"
+            yield rested
 
 
 def _reflect(home: Home, snapshot: Snapshot, wall: float) -> None:
