@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -248,3 +249,57 @@ def test_a_plan_without_a_supervisor_knows_what_people_ordered(uphold, home, lea
         ("held", "none", "paused"),
         ("free", "start", "new"),
     ]
+
+
+PLANNED = """
+[workers.same]
+command = ["sleep", "600"]
+[workers.other]
+command = ["sleep", "601"]
+[workers.graceful]
+command = ["sleep", "600"]
+stop = { grace = "5s" }
+[workers.few]
+command = ["sleep", "600"]
+replicas = 2
+[workers.many]
+command = ["sleep", "600"]
+[workers.off]
+command = ["sleep", "600"]
+enabled = false
+[workers.held]
+command = ["sleep", "600"]
+[workers.gave_up]
+command = ["sleep", "600"]
+[workers.mended]
+command = ["sleep", "60"]
+[workers.old]
+command = ["sleep", "600"]
+"""
+
+
+def test_a_plan_without_a_supervisor_knows_what_lives(uphold, home, leave, sleeper):
+    alive = ("same", "other", "graceful", "few", "many", "many.2", "off", "held", "gone", "@pump")
+    found = [slot_of(name, identity_of(sleeper().pid)) for name in alive]
+    folder = str(home.parent)
+    terms = {"working_dir": folder}
+    found += [slot_of("gave_up", None, State.FAILED), slot_of("mended", None, State.FAILED)]
+    found += [slot_of("old", None, State.STOPPED)]
+    leave(*(replace(each, terms=replace(each.terms, **terms)) for each in found))
+    config = home.parent / "uphold.toml"
+    config.write_text(PLANNED)
+    changes = uphold("plan", "--json").json["changes"]
+    assert [(each["name"], each["action"], each["reason"]) for each in changes] == [
+        ("same", "none", "alive, will be adopted"),
+        ("other", "restart", "changed: command"),
+        ("graceful", "update", "applies in place: stop.grace"),
+        ("few", "start", "1 of 2 alive, will be adopted"),
+        ("many", "update", "1 of 2 alive will be adopted, the others stopped"),
+        ("off", "stop", "alive, but disabled"),
+        ("held", "stop", "alive, but paused"),
+        ("gave_up", "none", "failed, stays down"),
+        ("mended", "start", "new"),
+        ("old", "start", "new"),
+        ("gone", "remove", "no longer in the file: alive, will be stopped"),
+    ]
+    assert "same      none     alive, will be adopted" in uphold("plan").out
