@@ -6,11 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.cli.changes import change_lines, is_change
+from uphold.cli.declared import recalled, with_orders
 from uphold.cli.places import Place, locate, require_config
 from uphold.cli.reaching import reach
 from uphold.cli.screens import screen_of
 from uphold.cli.speaking import print_document, say
-from uphold.errors import EXIT_DONE, NotRunning, StoreUnavailable
+from uphold.errors import EXIT_DONE, NotRunning
 
 if TYPE_CHECKING:
     import argparse
@@ -53,38 +54,21 @@ def _from_nothing(place: Place) -> dict[str, Any]:
     from uphold.wire.views import change_view
 
     settings = load(require_config(place), environ=os.environ)
-    changes = _changes(settings.workers, _recalled(place))
+    changes = _changes(settings.workers, recalled(place.home))
     return {"schema": 1, "changes": [change_view(each) for each in changes]}
-
-
-def _recalled(place: Place) -> Memory:
-    """Read what the next supervisor will know: what ran, and what people ordered."""
-    from pathlib import Path
-
-    from uphold.host.proctable import boot_id
-    from uphold.journal.recalling import NOTHING, recall
-
-    try:
-        return recall(Path(place.home, "journal.db"), boot_id())
-    except StoreUnavailable:
-        return NOTHING
 
 
 def _changes(specs: Sequence[WorkerSpec], memory: Memory) -> Iterator[Change]:
     """Say what a start would do to each worker: what lives is adopted, not started anew."""
     from uphold.core.changes import Change, preview
-    from uphold.core.declaring import Entry
     from uphold.core.names import is_companion, worker_of
-    from uphold.core.overrides import PLAIN, after_absence
-    from uphold.wire.overrides import decode_override
 
-    ordered = {name: decode_override(text) for name, text in memory.overrides.items()}
-    for spec, fresh in zip(specs, preview({}, specs, ordered), strict=True):
-        entry = Entry(spec=spec, override=after_absence(ordered.get(spec.name, PLAIN), spec))
-        yield _again(entry, memory.slots, fresh)
-    declared = {spec.name for spec in specs}
-    lost = {worker_of(slot) for slot, status in memory.slots.items() if _lives(status)} - declared
-    for name in sorted(lost):
+    entries = with_orders(specs, memory)
+    ordered = {name: entry.override for name, entry in entries.items()}
+    for fresh in preview({}, specs, ordered):
+        yield _again(entries[fresh.name], memory.slots, fresh)
+    lost = {worker_of(slot) for slot, status in memory.slots.items() if _lives(status)}
+    for name in sorted(lost - entries.keys()):
         if not is_companion(name):
             reason = "no longer in the file: alive, will be stopped"
             yield Change(name=name, action="remove", reason=reason)
@@ -102,11 +86,15 @@ def _again(entry: Entry, slots: Mapping[str, SlotStatus], fresh: Change) -> Chan
     kept = [status for status in alive if status.slot in wanted]
     if not alive:
         failed = [status for status in mine if _stays_failed(entry, status)]
+        if fresh.action == "start" and not wanted:
+            return replace(fresh, action="none", reason=f"scaled to 0{_by(entry)}")
         if fresh.action == "start" and len(failed) == len(wanted):
             return replace(fresh, action="none", reason="failed, stays down")
         return fresh
     if not entry.wanted:
         return replace(fresh, action="stop", reason=f"alive, but {_without_new(fresh.reason)}")
+    if not wanted:
+        return replace(fresh, action="stop", reason=f"alive, but scaled to 0{_by(entry)}")
     changed = _changed_terms(entry.spec, kept)
     if changed is not None and changed.action == "restart":
         return changed
@@ -150,6 +138,10 @@ def _lives(status: SlotStatus) -> bool:
         and process.boot_id == boot_id()
         and lives(process.pid, process.start_ticks, process.inode)
     )
+
+
+def _by(entry: Entry) -> str:
+    return f" by {entry.override.by}" if entry.override.replicas == 0 else ""
 
 
 def _without_new(reason: str) -> str:

@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _without_supervisor(place: Place, name: str) -> dict[str, Any]:
-    from uphold.cli.seeing import look
+    from uphold.cli.declared import look_by_name
 
-    seen = look(place, [name], companions=True)
+    seen = look_by_name(place, [name], companions=True)
     rows = seen["workers"]
     return {"schema": 1, "worker": dict(rows[0]), "slots": rows}
 
