@@ -112,6 +112,7 @@ def test_a_supervisor_that_runs_knows_best(uphold, declared, supervisor):
         ("strange", {}, "Next: uphold start, then uphold approve strange."),
         ("later", {}, "Next: uphold start, then uphold start later."),
         ("off", {"enabled": True}, "Next: uphold start."),
+        ("api", {"replicas": 0}, "Next: uphold start, then uphold scale api=1."),
         ("many.2", {"held": True}, "Next: uphold start, then uphold resume many."),
     ],
 )

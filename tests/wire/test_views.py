@@ -139,6 +139,13 @@ def test_an_order_in_force_is_named_with_its_author():
     assert (row["admin"], row["why"]) == ("paused", "paused by ann")
 
 
+def test_a_worker_that_was_scaled_to_0_is_still_shown_with_the_way_back():
+    scenario = Scenario(WEB).orders(orders.ScaleWorker(name="web", replicas=0))
+    (row,) = shown(scenario)
+    assert (row["slot"], row["state"], row["pid"]) == ("web", "stopped", None)
+    assert row["why"] == "scaled to 0; back with: uphold scale web=1"
+
+
 def test_tables_of_a_spec_are_shown_as_tables():
     from uphold.core.specs import Need
     from uphold.wire.views import spec_view

@@ -81,15 +81,16 @@ def recalled(home: str) -> Memory:
         return NOTHING
 
 
-def at_rest(entry: Entry, slot: str) -> dict[str, Any]:
-    """Describe a slot of which nothing is recorded."""
+def at_rest(entry: Entry) -> list[dict[str, Any]]:
+    """Describe the slots of a worker of which nothing is recorded."""
     from uphold.cli.times import now
+    from uphold.core.absorbing import Observed
     from uphold.core.events import Moment
     from uphold.core.specs import Instant
-    from uphold.core.statuses import SlotStatus
-    from uphold.wire.views import row
+    from uphold.wire.views import worker_rows
 
-    return row(entry, SlotStatus(slot=slot), Moment(mono=Instant(0.0), wall=now()))
+    moment = Moment(mono=Instant(0.0), wall=now())
+    return list(worker_rows(entry.spec.name, entry, Observed(), moment))
 
 
 def _named(
@@ -99,12 +100,11 @@ def _named(
     found = [row for row in recorded if name in (row["name"], row["slot"])]
     entry = entries.get(worker_of(name))
     if not found and entry is not None:
-        wanted = entry.slots() or (entry.spec.name,)
-        found = [at_rest(entry, slot) for slot in wanted if name in (entry.spec.name, slot)]
+        found = [row for row in at_rest(entry) if name in (row["name"], row["slot"])]
     if found:
         return found
     meant = nearest(name, {*entries, *(str(row["name"]) for row in recorded)})
     raise NoSuchWorker(
         f"there is no worker '{name}': neither the file nor the records know one.",
-        remedy=f"Did you mean '{meant}'?" if meant else "`uphold status` lists them all.",
+        remedy=f"Did you mean '{meant}'?" if meant else "`uphold plan` lists those of the file.",
     )

@@ -50,9 +50,15 @@ def worker_rows(name: str, entry: Entry | None, observed: Observed, now: Moment)
     declared = {} if entry is None else dict.fromkeys(entry.slots())
     for slot in declared:
         yield row(entry, observed.slots.get(slot) or SlotStatus(slot=slot), now)
-    for slot in observed.of(name):
+    known = observed.of(name)
+    for slot in known:
         if slot not in declared:
             yield row(entry, observed.slots[slot], now)
+    if entry is not None and not declared and not known:
+        # It would vanish, and nobody could see how to get it back.
+        none = row(entry, SlotStatus(slot=name), now)
+        way_back = f"scaled to 0; back with: uphold scale {name}=1"
+        yield none | {"why": way_back} if entry.wanted else none
 
 
 def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:

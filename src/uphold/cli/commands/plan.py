@@ -87,14 +87,14 @@ def _again(entry: Entry, slots: Mapping[str, SlotStatus], fresh: Change) -> Chan
     if not alive:
         failed = [status for status in mine if _stays_failed(entry, status)]
         if fresh.action == "start" and not wanted:
-            return replace(fresh, action="none", reason=f"scaled to 0{_by(entry)}")
+            return replace(fresh, action="none", reason="scaled to 0")
         if fresh.action == "start" and len(failed) == len(wanted):
             return replace(fresh, action="none", reason="failed, stays down")
         return fresh
     if not entry.wanted:
         return replace(fresh, action="stop", reason=f"alive, but {_without_new(fresh.reason)}")
     if not wanted:
-        return replace(fresh, action="stop", reason=f"alive, but scaled to 0{_by(entry)}")
+        return replace(fresh, action="stop", reason="alive, but scaled to 0")
     changed = _changed_terms(entry.spec, kept)
     if changed is not None and changed.action == "restart":
         return changed
@@ -138,10 +138,6 @@ def _lives(status: SlotStatus) -> bool:
         and process.boot_id == boot_id()
         and lives(process.pid, process.start_ticks, process.inode)
     )
-
-
-def _by(entry: Entry) -> str:
-    return f" by {entry.override.by}" if entry.override.replicas == 0 else ""
 
 
 def _without_new(reason: str) -> str:

@@ -63,11 +63,13 @@ def _reason(row: Mapping[str, Any], entry: Entry | None) -> str:
 
     if row["pid"] or entry is None or entry.wanted:
         return str(row["why"])
-    return f"{at_rest(entry, row['slot'])['why']}; it stays down when a supervisor starts"
+    return f"{at_rest(entry)[0]['why']}; it stays down when a supervisor starts"
 
 
 def _next_step(entry: Entry | None) -> str:
     """Name what brings it up: a supervisor first, then whatever lifts what holds it back."""
+    if entry is not None and entry.wanted and not entry.replicas:
+        return f"uphold start, then uphold scale {entry.spec.name}=1"
     if entry is None or entry.wanted or entry.override.withheld:
         return "uphold start"
     verbs = {"paused": "resume", "disabled": "enable", "quarantined": "approve"}
