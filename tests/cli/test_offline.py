@@ -303,3 +303,17 @@ def test_a_plan_without_a_supervisor_knows_what_lives(uphold, home, leave, sleep
         ("gone", "remove", "no longer in the file: alive, will be stopped"),
     ]
     assert "same      none     alive, will be adopted" in uphold("plan").out
+
+
+def test_what_is_told_of_one_that_is_down_reads_well(uphold, leave):
+    leave(
+        replace(slot_of("one", None, State.STOPPED), restarts=1),
+        replace(slot_of("new", None, State.STOPPED), restarts=0, proved_wall=0.0),
+    )
+    told = uphold("show", "one").out
+    assert "generation       3, restarted once by itself" in told
+    assert "since            2026-01-01T00:00:00.000Z\n" in told
+    fresh = uphold("show", "new").out
+    assert "restarted never by itself" not in fresh
+    assert "generation       3, never restarted by itself" in fresh
+    assert "unknown, never seen" in fresh
