@@ -102,7 +102,7 @@ async def stop_left_overs(
 async def _stop(
     driver: ProcessDriver, home: Home, clock: MachineClock, owner: Owner, order: Order
 ) -> dict[str, object]:
-    journal, _ = open_journal(
+    journal, rescued = open_journal(
         home.journal,
         boot_id=boot_id(),
         owner=JournalOwner(
@@ -130,7 +130,7 @@ async def _stop(
     try:
         with suppress(StoreUnavailable):  # a full disk must not keep anybody from ending workers
             await journal.append(Batch(audit=[audit_entry(order, ())], durable=True))
-        recalled = journal.recall().slots
+        recalled = journal.recall()
         await supervisor.start(only_to_stop=True)
         running = [
             slot
@@ -141,11 +141,12 @@ async def _stop(
         ended = supervisor.snapshot()
         results = [_result(slot, ended.observed.slots.get(slot)) for slot in running]
         log.write("WARNING", "supervisor.left_overs", f"stopped {len(results)} slots left running")
-        kept = tuple(_kept(recalled, ended.observed, clock.now()))
+        kept = tuple(_kept(recalled.slots, ended.observed, clock.now()))
         with suppress(StoreUnavailable):
             await journal.append(Batch(slots=kept))
         ended = replace(ended, observed=ended.observed.with_changes(kept, ()))
-        _reflect(home, ended, clock.now().wall)
+        lost = rescued or journal.fresh
+        _reflect(home, ended, clock.now().wall, None if lost else recalled.overrides)
     finally:
         await journal.close()
         book.close()
@@ -169,12 +170,14 @@ def _kept(recalled: Mapping[str, SlotStatus], ended: Observed, now: Moment) -> I
             yield rested
 
 
-def _reflect(home: Home, snapshot: Snapshot, wall: float) -> None:
+def _reflect(
+    home: Home, snapshot: Snapshot, wall: float, overrides: Mapping[str, str] | None
+) -> None:
     """Correct the dead supervisor's last word: scripts read it, and it says that it runs."""
     last, _ = read_mirror(home.runtime)
     if last is not None:  # else there is no word of it
         with closing(RuntimeMirror(home.runtime)) as mirror:
-            mirror.show(ended_view(last, snapshot, wall))
+            mirror.show(ended_view(last, snapshot, wall, overrides))
 
 
 def _result(slot: str, status: SlotStatus | None) -> dict[str, object]:
