@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from uphold.cli.beginning import tell_started
+from uphold.cli.places import Place
 
 _READY = """
 import json, os, sys
@@ -187,3 +191,16 @@ def test_the_home_must_be_ours_alone(uphold, home, program):
     assert result.code == 1
     assert "[UPH_HOME_UNSAFE]" in result.err
     assert not Path(home, "seen.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("failed", "told"),
+    [
+        (["bad"], "1 worker failed and stays down: bad."),
+        (["bad", "worse"], "2 failed and stay down: bad, worse."),
+    ],
+)
+def test_who_stays_down_after_a_start_is_named(capsys, failed, told):
+    args = SimpleNamespace(json=False, quiet=False)
+    tell_started(args, Place("/srv/x", None), {"pid": 7, "ready": True, "failed": failed})
+    assert told in capsys.readouterr().err

@@ -45,3 +45,10 @@ def test_bash_completes_verbs_options_and_the_names_of_workers(uphold, tmp_path)
     assert ask(script, tmp_path, "uphold", "status", "--wa") == ["--watch"]
     assert ask(script, tmp_path, "uphold", "--home", "x", "stop", "") == ["api", "web"]
     assert ask(script, tmp_path, "uphold", "plan", "--exit") == ["--exit-code"]
+    assert ask(script, tmp_path, "uphold", "scale", "") == ["api=", "web="]
+    assert ask(script, tmp_path, "uphold", "scale", "--no") == ["--no-wait"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_shell_offers_names_to_scale(uphold, shell):
+    assert "sed 's/$/=/'" in uphold("completion", shell).out.replace("\\$", "$")

@@ -203,7 +203,9 @@ def test_details_say_the_reason_last_and_leave_out_what_is_empty():
     assert details("text") == "text"
     assert details(None) == ""
     assert details({"left_overs": True}) == "left_overs=being seen off"
-    assert details({"left_overs": False}) == "left_overs=False"
+    assert details({"left_overs": False}) == "left_overs=no"
+    assert details({"automatic": True, "seen": [None, True]}) == "automatic=yes seen=-,yes"
+    assert details({"exit": {"code": 0, "known": False}}) == "exit=code:0,known:no"
 
 
 @pytest.mark.accepts("E-25")

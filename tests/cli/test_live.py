@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -56,10 +57,36 @@ def test_the_table_is_repainted_in_place_and_fits(supervisor, document, row):
     picture = painted.split("\x1b[H")[1].replace("\x1b[K", "").replace("\r", "")
     shown = picture.split("\x1b[J")[0].splitlines()
     assert len(shown) <= 12
-    assert shown[-2] == "..."
-    assert shown[-1].startswith("30 workers: 30 running")
+    assert "NAME" in shown[0]
+    assert shown[-3:-1] == ["...", "30 workers: 30 running"]
+    assert shown[-1].startswith("supervisor orion (pid 4242): active, healthy, up ")
     assert "a reason" in shown[1]
     assert shown[1].endswith("…")
+
+
+def test_a_low_and_narrow_terminal_keeps_the_header_the_worst_and_the_whole_sum(
+    supervisor, document, row
+):
+    rows = [row(f"worker{i}", why="fine") for i in range(30)]
+    rows.append(row("sick", state="failed", health="unhealthy", why="gave up after 10 runs"))
+    fault = {"code": "UPH_X", "message": "something of the supervisor itself went wrong"}
+    supervisor.answers["status"] = document(*rows, health="degraded", last_error=fault)
+    supervisor.answers["subscribe"] = {"seq": 1}
+    supervisor.news = [{"seq": 2, "type": "worker.exited"}]
+    code, painted = on_a_terminal(
+        "status", "--watch", cwd=str(supervisor.home.parent), columns=40, lines=14
+    )
+    assert code == 150
+    picture = painted.split("\x1b[H")[1].split("\x1b[J")[0]
+    shown = re.sub(r"\x1b\[[0-9]*[mK]|\r", "", picture).splitlines()
+    assert len(shown) < 14
+    assert all(len(line) <= 40 for line in shown)
+    assert shown[0].startswith("NAME")
+    assert shown[1].startswith("sick      failed   unhealthy  gave")
+    told = " ".join(line.strip() for line in shown[shown.index("...") + 1 :])
+    assert told.startswith("31 workers: 1 failed, 30 running supervisor orion (pid 4242):")
+    assert "active, degraded" in told
+    assert told.endswith("last error: UPH_X: something of the supervisor itself went wrong")
 
 
 def test_colour_can_be_declined(supervisor, document, row):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,24 @@ def test_after_a_clean_stop_workers_that_were_kept_are_still_seen(uphold, leave,
     assert result.json["workers"][0]["state"] == "running"
 
 
+@pytest.mark.parametrize(
+    ("stopped_at", "began"),
+    [
+        ("2026-01-01T00:00:59.990Z", "2025-12-31T00:00:00.000Z"),
+        ("2025-12-31T12:00:00.000Z", "2026-01-01T00:00:00.000Z"),
+        (None, "2026-01-01T00:00:00.000Z"),
+    ],
+    ids=["ended by somebody else", "an earlier end", "no end known"],
+)
+def test_a_supervisor_began_when_it_began_whoever_ended_what_it_left(
+    uphold, home, leave, stopped_at, began
+):
+    leave(clean=True)  # the lock names whoever took it last
+    said = {"started_at": "2025-12-31T00:00:00.000Z", "stopped_at": stopped_at}
+    (home / "runtime.json").write_text(json.dumps(said))
+    assert f"started_at={began}" in uphold("status", "--kv").out.splitlines()
+
+
 @pytest.mark.accepts("B-09", "E-25")
 def test_a_lock_nobody_can_read_is_its_own_answer(uphold, home):
     (home / "lock").write_text("garbage")
@@ -230,3 +249,71 @@ def test_a_plan_without_a_supervisor_knows_what_people_ordered(uphold, home, lea
         ("held", "none", "paused"),
         ("free", "start", "new"),
     ]
+
+
+PLANNED = """
+[workers.same]
+command = ["sleep", "600"]
+[workers.other]
+command = ["sleep", "601"]
+[workers.graceful]
+command = ["sleep", "600"]
+stop = { grace = "5s" }
+[workers.few]
+command = ["sleep", "600"]
+replicas = 2
+[workers.many]
+command = ["sleep", "600"]
+[workers.off]
+command = ["sleep", "600"]
+enabled = false
+[workers.held]
+command = ["sleep", "600"]
+[workers.gave_up]
+command = ["sleep", "600"]
+[workers.mended]
+command = ["sleep", "60"]
+[workers.old]
+command = ["sleep", "600"]
+"""
+
+
+def test_a_plan_without_a_supervisor_knows_what_lives(uphold, home, leave, sleeper):
+    alive = ("same", "other", "graceful", "few", "many", "many.2", "off", "held", "gone", "@pump")
+    found = [slot_of(name, identity_of(sleeper().pid)) for name in alive]
+    folder = str(home.parent)
+    terms = {"working_dir": folder}
+    found += [slot_of("gave_up", None, State.FAILED), slot_of("mended", None, State.FAILED)]
+    found += [slot_of("old", None, State.STOPPED)]
+    leave(*(replace(each, terms=replace(each.terms, **terms)) for each in found))
+    config = home.parent / "uphold.toml"
+    config.write_text(PLANNED)
+    changes = uphold("plan", "--json").json["changes"]
+    assert [(each["name"], each["action"], each["reason"]) for each in changes] == [
+        ("same", "none", "alive, will be adopted"),
+        ("other", "restart", "changed: command"),
+        ("graceful", "update", "applies in place: stop.grace"),
+        ("few", "start", "1 of 2 alive, will be adopted"),
+        ("many", "update", "1 of 2 alive will be adopted, the others stopped"),
+        ("off", "stop", "alive, but disabled"),
+        ("held", "stop", "alive, but paused"),
+        ("gave_up", "none", "failed, stays down"),
+        ("mended", "start", "new"),
+        ("old", "start", "new"),
+        ("gone", "remove", "no longer in the file: alive, will be stopped"),
+    ]
+    assert "same      none     alive, will be adopted" in uphold("plan").out
+
+
+def test_what_is_told_of_one_that_is_down_reads_well(uphold, leave):
+    leave(
+        replace(slot_of("one", None, State.STOPPED), restarts=1),
+        replace(slot_of("new", None, State.STOPPED), restarts=0, proved_wall=0.0),
+    )
+    told = uphold("show", "one").out
+    assert "generation       3, restarted once by itself" in told
+    assert "since            2026-01-01T00:00:00.000Z\n" in told
+    fresh = uphold("show", "new").out
+    assert "restarted never by itself" not in fresh
+    assert "generation       3, never restarted by itself" in fresh
+    assert "unknown, never seen" in fresh

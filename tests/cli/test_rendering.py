@@ -103,9 +103,83 @@ def test_the_last_line_says_plainly_that_nobody_supervises(document, ownership, 
 
 def test_on_a_terminal_the_reason_is_cut_and_nothing_else(mixed):
     lines = table(mixed, NOW, Screen(terminal=True, width=80))
-    assert all(len(line) <= 80 for line in lines)
+    assert all(len(part) <= 80 for line in lines for part in line.split("\n"))
     assert lines[1].endswith("…")
     assert lines[2].startswith("api     running  healthy    4250  12m30s  2  0.1%  8.6M    3s")
+
+
+SUMMARY = [
+    "3 workers: 1 backoff, 1 running, 1 stopped",
+    "supervisor orion (pid 4242): active, degraded, up 1m",
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "header", "mailer"),
+    [
+        (
+            67,
+            "NAME    STATE    HEALTH      PID  UPTIME  ↺   CPU  WHY",
+            "mailer  backoff  unhealthy     -       -  2     -  exit code 3; st…",
+        ),
+        (
+            61,
+            "NAME    STATE    HEALTH      PID  UPTIME  ↺  WHY",
+            "mailer  backoff  unhealthy     -       -  2  exit code 3; st…",
+        ),
+        (
+            50,
+            "NAME    STATE    HEALTH      PID  WHY",
+            "mailer  backoff  unhealthy     -  exit code 3; st…",
+        ),
+        (
+            40,
+            "NAME    STATE    HEALTH     WHY",
+            "mailer  backoff  unhealthy  exit code 3…",
+        ),
+    ],
+)
+def test_a_narrow_terminal_loses_the_least_important_columns_first(mixed, width, header, mailer):
+    lines = table(mixed, NOW, Screen(terminal=True, width=width))
+    assert lines[:2] == [header, mailer]
+    assert all(len(part) <= width for line in lines for part in line.split("\n"))
+
+
+def test_reasons_that_are_short_cost_no_column(document, row):
+    shown = document(row("api", pid=4250, why="up"))
+    header, *_ = table(shown, NOW, Screen(terminal=True, width=65))
+    assert "SEEN" in header
+
+
+def test_the_columns_that_wide_adds_are_left_out_where_they_do_not_fit(mixed):
+    header, *rows, _ = table(mixed, NOW, Screen(terminal=True, width=60), wide=True)
+    assert header.split() == "NAME STATE HEALTH PID ADMIN WHY".split()
+    assert all(len(line) <= 60 for line in rows)
+
+
+def test_a_name_that_leaves_no_room_is_shortened(document, row):
+    shown = document(row("a-name-that-is-far-too-long-for-this", pid=4250))
+    _, line, _ = table(shown, NOW, Screen(terminal=True, width=40))
+    assert line.startswith("a-name-that-is-fa")
+    assert "…  running  healthy" in line
+    assert len(line) <= 40
+
+
+def test_the_supervisor_has_a_line_of_its_own_where_one_is_too_short(mixed):
+    assert table(mixed, NOW, Screen(terminal=True, width=80))[-1].split("\n") == SUMMARY
+
+
+def test_what_is_said_of_the_supervisor_is_folded_rather_than_cut(mixed):
+    mixed["supervisor"]["last_error"] = FAULT
+    last = table(mixed, NOW, Screen(terminal=True, width=30))[-1].split("\n")
+    assert last == [
+        "3 workers: 1 backoff, 1",
+        "  running, 1 stopped",
+        "supervisor orion (pid 4242):",
+        "  active, degraded, up 1m",
+        "last error: UPH_WORKER_EXITED:",
+        "  exit code 3",
+    ]
 
 
 def test_colour_means_something_and_is_absent_when_piped(mixed):

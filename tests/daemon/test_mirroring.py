@@ -51,7 +51,9 @@ def test_whoever_ends_left_overs_corrects_what_their_supervisor_wrote_last():
         "stopped_at": "1970-01-01T00:00:01.000Z",
     }
     assert {slot: view["state"] for slot, view in shown["workers"].items()} == {"web": "stopped"}
-    assert shown["overrides"] == {"web": "held"}
+    assert shown["overrides"] == {"web": "held"}, "the journal is lost"
+    assert ended_view(last, ended, 1.0, {})["overrides"] == {}
+    assert ended_view(last, ended, 1.0, {"api": "down"})["overrides"] == {"api": "down"}
 
 
 def test_a_last_word_that_says_little_is_corrected_as_far_as_it_goes():

@@ -239,6 +239,38 @@ def test_stop_of_a_dead_supervisor_ends_the_recorded_workers_itself(site):
     assert set(shown["overrides"]) == {"held"}, "what people ordered is still known there"
 
 
+@pytest.mark.accepts("P8")
+def test_stop_of_a_dead_supervisor_forgets_nobody(site):
+    """Whoever ends left-overs declares nothing, and had forgotten who had not run yet."""
+    site.workers(
+        web="exec sleep 1000",
+        crashes={"command": ["false"], "max_restarts": 1},
+        job={"command": ["true"], "schedule": {"every": "1h"}},
+        off={"command": ["sleep", "1000"], "enabled": False},
+        leans={"command": ["sleep", "1000"], "depends_on": {"off": "started"}},
+    )
+    site.run("start")
+    before = site.until("crashes", state="failed")
+    started_at = site.status()["supervisor"]["started_at"]
+    site.kill_supervisor()
+    site.ok("stop")
+    after = site.status()
+    assert after["supervisor"]["started_at"] == started_at
+    states = {row["slot"]: row["state"] for row in after["workers"]}
+    assert states == {"web": "stopped", "crashes": "failed", "job": "stopped", "leans": "stopped"}
+    shown = json.loads((site.home / "runtime.json").read_text())
+    mirrored = {slot: view["state"] for slot, view in shown["workers"].items()}
+    assert {slot: mirrored[slot] for slot in states} == states
+    assert shown["started_at"] == started_at
+
+    site.run("start")
+    again = site.until("crashes", state="failed")
+    assert again["restarts"] == before["restarts"], "counters go on"
+    assert site.until("leans", state="waiting")["generation"] == 0
+    assert site.worker("job")["next_attempt_at"] is not None
+    assert site.until("web", state="running")["generation"] == 2
+
+
 def test_a_frozen_supervisor_is_ended_by_force_and_its_workers_with_it(site):
     site.workers(web={"command": "exec sleep 1000", "shell": True, "stop": {"grace": "1s"}})
     site.ok("start")

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from uphold.core import orders
-from uphold.core.events import Exited, Gone, Started
-from uphold.core.specs import Backoff, WorkerSpec
-from uphold.core.statuses import Exit, Identity
+from uphold.core.events import Exited, Gone, Moment, Started
+from uphold.core.specs import Backoff, Instant, WorkerSpec
+from uphold.core.statuses import Exit, Identity, SlotStatus, State
 from uphold.testing.scenarios import EPOCH, Scenario
-from uphold.wire.views import rows
+from uphold.wire.views import row, rows
 
 KEYS = [
     "name",
@@ -52,6 +52,33 @@ def begin(scenario):
     from uphold.core.actions import Start
 
     return scenario.expects(Start(slot="web", spec=WEB, why=""))
+
+
+@pytest.mark.parametrize("state", [State.STARTING, State.RUNNING, State.STOPPING])
+def test_a_process_under_our_eyes_is_proved_alive_at_every_moment(state):
+    status = SlotStatus(slot="web", state=state, identity=identity(), proved_wall=EPOCH)
+    seen = row(None, status, Moment(mono=Instant(60.0), wall=EPOCH + 60))
+    assert seen["last_health_at"] == "2026-01-01T00:01:00.000Z"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        SlotStatus(slot="web", state=State.STARTING, proved_wall=EPOCH),
+        SlotStatus(slot="web", state=State.BACKOFF, identity=identity(), proved_wall=EPOCH),
+        SlotStatus(
+            slot="web",
+            state=State.STOPPING,
+            identity=identity(),
+            exit=Exit(code=0, signal=None, at=EPOCH),
+            proved_wall=EPOCH,
+        ),
+    ],
+    ids=["not begun", "ended", "only what it left behind is being ended"],
+)
+def test_without_a_main_process_the_last_proof_of_life_counts(status):
+    seen = row(None, status, Moment(mono=Instant(60.0), wall=EPOCH + 60))
+    assert seen["last_health_at"] == "2026-01-01T00:00:00.000Z"
 
 
 @pytest.mark.accepts("D-36", "R-17", "D-33")
@@ -110,6 +137,13 @@ def test_an_order_in_force_is_named_with_its_author():
     scenario.at(3).happens(Gone(slot="web", generation=1, proof="seen"))
     (row,) = shown(scenario)
     assert (row["admin"], row["why"]) == ("paused", "paused by ann")
+
+
+def test_a_worker_that_was_scaled_to_0_is_still_shown_with_the_way_back():
+    scenario = Scenario(WEB).orders(orders.ScaleWorker(name="web", replicas=0))
+    (row,) = shown(scenario)
+    assert (row["slot"], row["state"], row["pid"]) == ("web", "stopped", None)
+    assert row["why"] == "scaled to 0; back with: uphold scale web=1"
 
 
 def test_tables_of_a_spec_are_shown_as_tables():

@@ -84,4 +84,5 @@ def tell_started(args: argparse.Namespace, place: Place, told: dict[str, Any]) -
     failed = told.get("failed") or ()
     if failed:
         some = ", ".join(map(printable, failed[:5])) + (" ..." if len(failed) > 5 else "")
-        warn(args, f"{len(failed)} failed and stay down: {some}. See: uphold status")
+        many = "1 worker failed and stays" if len(failed) == 1 else f"{len(failed)} failed and stay"
+        warn(args, f"{many} down: {some}. See: uphold status")

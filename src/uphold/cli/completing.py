@@ -14,6 +14,8 @@ _NAMES: Final = (
     "uphold status --kv --all 2>/dev/null | sed -n 's/^worker:\\([^.=]*\\)\\.state=.*/\\1/p'"
 )
 """How a shell learns the names of workers: from the output that is made for scripts."""
+_WITH_NUMBER: Final = f"{_NAMES} | sed 's/$/=/'"
+"""How they begin what `scale` takes: NAME=N."""
 
 
 def options_of(verb: str) -> list[tuple[str, str]]:
@@ -34,11 +36,24 @@ def takes_names(verb: str) -> bool:
     return any(action.dest in ("name", "names") for action in actions)
 
 
+def takes_numbers(verb: str) -> bool:
+    """Tell whether it is NAME=N that follows a verb."""
+    actions = parser_of(verb)._actions  # noqa: SLF001 - argparse has no public way to ask
+    return any(action.metavar == "NAME=N" for action in actions)
+
+
+def _named(verb: str, variable: str) -> str:
+    """Write what a script notes about a verb that takes names."""
+    if takes_numbers(verb):
+        return f"; {variable}=2"
+    return f"; {variable}=1" if takes_names(verb) else ""
+
+
 def bash() -> str:
     """Write the script for bash."""
     cases = "\n".join(
         f"        {verb}) words={_quoted(' '.join(name for name, _ in options_of(verb)))}"
-        f"{'; names=1' if takes_names(verb) else ''} ;;"
+        f"{_named(verb, 'names')} ;;"
         for verb in VERBS
     )
     return f"""# bash completion for uphold: source <(uphold completion bash)
@@ -51,8 +66,11 @@ _uphold() {{
         "") words={_quoted(" ".join(VERBS))} ;;
 {cases}
     esac
-    if [[ -n "$names" && "$current" != -* ]]; then
+    if [[ "$names" == 1 && "$current" != -* ]]; then
         words="$({_NAMES})"
+    elif [[ "$names" == 2 && "$current" != -* ]]; then
+        words="$({_WITH_NUMBER})"
+        compopt -o nospace 2>/dev/null
     fi
     COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
@@ -65,7 +83,7 @@ def zsh() -> str:
     verbs = "\n".join(f"        {_quoted(f'{verb}:{_flat(VERBS[verb])}')}" for verb in VERBS)
     cases = "\n".join(
         f"        {verb}) options=({' '.join(name for name, _ in options_of(verb))})"
-        f"{'; named=1' if takes_names(verb) else ''} ;;"
+        f"{_named(verb, 'named')} ;;"
         for verb in VERBS
     )
     return f"""#compdef uphold
@@ -84,7 +102,8 @@ _uphold() {{
     case "$verb" in
 {cases}
     esac
-    if [[ -n "$named" ]]; then compadd -- ${{(f)"$({_NAMES})"}}; fi
+    if [[ "$named" == 1 ]]; then compadd -- ${{(f)"$({_NAMES})"}}; fi
+    if [[ "$named" == 2 ]]; then compadd -S '' -- ${{(f)"$({_WITH_NUMBER})"}}; fi
     compadd -- $options
 }}
 compdef _uphold uphold
@@ -102,7 +121,12 @@ def fish() -> str:
     for verb, summary in VERBS.items():
         lines.append(f"complete -c uphold {unset} -a {verb} -d {_quoted(_flat(summary))}")
         after = f"-n '__fish_seen_subcommand_from {verb}'"
-        if takes_names(verb):
+        if takes_numbers(verb):
+            # A dollar would be fish's own within these quotes.
+            lines.append(
+                f'complete -c uphold {after} -a "({_WITH_NUMBER.replace("$", chr(92) + "$")})"'
+            )
+        elif takes_names(verb):
             lines.append(f'complete -c uphold {after} -a "({_NAMES})"')
         lines += [
             f"complete -c uphold {after} -l {option.removeprefix('--')} -d {_quoted(_flat(told))}"

@@ -232,10 +232,12 @@ def details(payload: object) -> str:
 
 def _short(value: object) -> str:
     if isinstance(value, dict):
-        return ",".join(f"{key}:{each}" for key, each in value.items() if each is not None)
+        return ",".join(f"{key}:{_short(each)}" for key, each in value.items() if each is not None)
     if isinstance(value, list):
-        return ",".join(map(str, value))
-    return str(value)
+        return ",".join(map(_short, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
 
 
 def _unseen(records: list[Record], seen: set[object]) -> list[Record]:

@@ -105,10 +105,13 @@ def _gather(news: Connection) -> None:
 
 
 def _repaint(lines: Sequence[str], height: int | None) -> None:
-    shown = [row for line in lines for row in line.split("\n")]
-    if height is not None and len(shown) >= height:
-        # The sum in the last line must stay in sight.
-        shown = [*shown[: max(0, height - 3)], "...", shown[-1]]
+    *table_lines, last = lines
+    shown, summary = table_lines, last.split("\n")
+    if height is not None and len(shown) + len(summary) >= height:
+        # The sum and the supervisor's own health must stay in sight.
+        shown = [*shown[: max(0, height - len(summary) - 2)], "..."]
+        summary = summary[: max(1, height - len(shown) - 1)]
+    shown = [*shown, *summary]
     painted = "\x1b[K\n".join(shown)
     _write(f"\x1b[H{painted}\x1b[K\n\x1b[J")
 

@@ -67,7 +67,7 @@ def supervisor_record(home: str, found: Ownership, runtime: Mapping[str, Any]) -
         "status": "spawning" if running else _last_status(found),
         "health": "unknown",
         "pid": owner.pid if owner and found.standing != "stopped" else None,
-        "started_at": utc_text(owner.since) if owner else runtime.get("started_at"),
+        "started_at": _started_at(found, runtime),
         "stopped_at": None if running else stopped_at or runtime.get("stopped_at"),
         "version": said.get("version"),
         "last_error": last_error(home, found, runtime),
@@ -88,6 +88,20 @@ def last_error(home: str, found: Ownership, runtime: Mapping[str, Any]) -> dict[
     if isinstance(said, str):
         return {"code": "UPH_FAILED", "message": said}
     return said if isinstance(said, dict) else None
+
+
+def _started_at(found: Ownership, runtime: Mapping[str, Any]) -> str | None:
+    """Tell when it started: the lock knows, unless it names whoever ended what it had left.
+
+    That one writes the same end into the mirror, which still says who had begun before.
+    """
+    said = runtime.get("started_at")
+    if found.owner is None:
+        return said if isinstance(said, str) else None
+    same_end = (instant_of(runtime.get("stopped_at")) or 0.0) >= found.owner.since
+    if found.standing == "stopped" and same_end and instant_of(said) is not None:
+        return str(said)
+    return utc_text(found.owner.since)
 
 
 def _last_status(found: Ownership) -> str:

@@ -23,6 +23,14 @@ _COLUMNS: Final = ("NAME", "STATE", "HEALTH", "PID", "UPTIME", "↺", "CPU", "ME
 _WIDE: Final = ("TEAM", "KIND", "ADMIN", "BEAT", "EXIT")
 _TO_THE_RIGHT: Final = frozenset({"PID", "UPTIME", "↺", "CPU", "MEM", "SEEN", "BEAT"})
 _GAP: Final = "  "
+_LEFT_OUT_FIRST: Final = (
+    *("SEEN", "MEM", "CPU", "↺", "UPTIME"),
+    *("BEAT", "KIND", "TEAM", "EXIT", "PID", "ADMIN"),
+)
+"""What a narrow terminal can do without, the least important first."""
+_FOR_WHY: Final = 16
+"""So much of the reason is worth more than any of these."""
+_SHORTEST_NAME: Final = 8
 
 _STATE_COLOURS: Final = {
     "running": "green",
@@ -47,13 +55,15 @@ def table(
 ) -> list[str]:
     """Draw the status table, worst first, with the sum in the last line."""
     rows = worst_first(document["workers"])
-    columns = (*_COLUMNS, *_WIDE) if wide else _COLUMNS
+    columns: tuple[str, ...] = (*_COLUMNS, *_WIDE) if wide else _COLUMNS
     lines = []
     if rows:
         ages: dict[str | None, str] = {}
         cells = [_cells(row, at, ages, wide=wide) for row in rows]
         lengths = zip(*([len(cell) for cell in line] for line in (columns, *cells)), strict=True)
         widths = [max(column) for column in lengths]
+        if screen.width is not None:
+            columns, cells, widths = _fitted(screen.width, rows, columns, cells, widths)
         header = _GAP.join(_pad(name, widths[i], name) for i, name in enumerate(columns))
         lines.append(screen.paint(screen.cut(f"{header}{_GAP}WHY"), "bold"))
         layout = _GAP.join(
@@ -66,6 +76,34 @@ def table(
         ]
     lines.append(_summary(document, at, screen))
     return lines
+
+
+def _fitted(
+    width: int,
+    rows: Sequence[Row],
+    columns: tuple[str, ...],
+    cells: list[list[str]],
+    widths: list[int],
+) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
+    """Leave out columns, and shorten names if need be, until a row fits with some of its reason."""
+    room = width - min(_FOR_WHY, max(len(str(row["why"] or "")) for row in rows))
+    kept = list(range(len(columns)))
+    for name in _LEFT_OUT_FIRST:
+        if sum(widths[i] + len(_GAP) for i in kept) <= room:
+            break
+        if name in columns:
+            kept.remove(columns.index(name))
+    if len(kept) < len(columns):
+        columns = tuple(columns[i] for i in kept)
+        cells = [[line[i] for i in kept] for line in cells]
+        widths = [widths[i] for i in kept]
+    most = max(_SHORTEST_NAME, width - sum(widths[1:]) - len(_GAP) * len(widths))
+    if widths[0] > most:
+        widths[0] = most
+        for line in cells:
+            if len(line[0]) > most:
+                line[0] = f"{line[0][: most - 1]}…"
+    return columns, cells, widths
 
 
 def store_line(document: Mapping[str, Any]) -> list[str]:
@@ -225,9 +263,23 @@ def _summary(document: Mapping[str, Any], at: float, screen: Screen) -> str:
     total = "1 worker" if len(rows) == 1 else f"{len(rows)} workers"
     told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     text = f"{total}: {told}" if told else total
-    text = screen.cut(f"{text} · {_about_supervisor(supervisor, at)}")
+    about = _about_supervisor(supervisor, at)
     fault = fault_text(supervisor["last_error"])
-    return f"{text}\n{printable(f'last error: {fault}')}" if fault else text
+    more = [printable(f"last error: {fault}")] if fault else []
+    if screen.width is None or len(text) + len(about) + 3 <= screen.width:
+        lines = [f"{text} · {about}", *more]
+    else:
+        lines = [text, about, *more]
+    return "\n".join(folded for line in lines for folded in _folded(line, screen.width))
+
+
+def _folded(line: str, width: int | None) -> list[str]:
+    """Break a line that is too long: what stands in the last ones matters to the end."""
+    if width is None or len(line) <= width:
+        return [line]
+    from textwrap import wrap
+
+    return wrap(line, width, subsequent_indent="  ")
 
 
 def _about_supervisor(supervisor: Mapping[str, Any], at: float) -> str:

@@ -27,7 +27,7 @@ from uphold.ports.journals import Batch
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from uphold.engine.snapshots import Snapshot
     from uphold.host.homes import Home
@@ -98,7 +98,7 @@ async def stop_left_overs(
 async def _stop(
     driver: ProcessDriver, home: Home, clock: MachineClock, owner: Owner, order: Order
 ) -> dict[str, object]:
-    journal, _ = open_journal(
+    journal, rescued = open_journal(
         home.journal,
         boot_id=boot_id(),
         owner=JournalOwner(
@@ -126,6 +126,7 @@ async def _stop(
     try:
         with suppress(StoreUnavailable):  # a full disk must not keep anybody from ending workers
             await journal.append(Batch(audit=[audit_entry(order, ())], durable=True))
+        recalled = journal.recall()
         await supervisor.start(only_to_stop=True)
         running = [
             slot
@@ -133,22 +134,25 @@ async def _stop(
             if status.state in ALIVE
         ]
         code = await supervisor.wait()
-        slots = supervisor.snapshot().observed.slots
-        results = [_result(slot, slots.get(slot)) for slot in running]
+        ended = supervisor.snapshot()
+        results = [_result(slot, ended.observed.slots.get(slot)) for slot in running]
         log.write("WARNING", "supervisor.left_overs", f"stopped {len(results)} slots left running")
-        _reflect(home, supervisor.snapshot(), clock.now().wall)
+        lost = rescued or journal.fresh
+        _reflect(home, ended, clock.now().wall, None if lost else recalled.overrides)
     finally:
         await journal.close()
         book.close()
     return {"ok": code == 0, "job_id": order.id, "results": results}
 
 
-def _reflect(home: Home, snapshot: Snapshot, wall: float) -> None:
+def _reflect(
+    home: Home, snapshot: Snapshot, wall: float, overrides: Mapping[str, str] | None
+) -> None:
     """Correct the dead supervisor's last word: scripts read it, and it says that it runs."""
     last, _ = read_mirror(home.runtime)
     if last is not None:  # else there is no word of it
         with closing(RuntimeMirror(home.runtime)) as mirror:
-            mirror.show(ended_view(last, snapshot, wall))
+            mirror.show(ended_view(last, snapshot, wall, overrides))
 
 
 def _result(slot: str, status: SlotStatus | None) -> dict[str, object]:

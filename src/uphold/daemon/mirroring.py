@@ -57,11 +57,16 @@ def runtime_view(
 
 
 def ended_view(
-    last: Mapping[str, object], snapshot: Snapshot, stopped_at: float
+    last: Mapping[str, object],
+    snapshot: Snapshot,
+    stopped_at: float,
+    overrides: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Give the content of runtime.json once somebody else ended what its writer left behind.
 
-    What people ordered stays as its writer knew it: whoever ends left-overs declares nothing.
+    Whoever ends left-overs declares nothing, so `overrides` is what people ordered by the
+    journal, which knows of an order before the mirror does. None: it is lost, and the mirror's
+    word stands.
     """
     supervisor = last.get("supervisor")
     at = utc_or_none(stopped_at)
@@ -73,6 +78,7 @@ def ended_view(
         "stopped_at": at,
         "supervisor": {**supervisor, **ended} if isinstance(supervisor, dict) else ended,
         "workers": _Views(snapshot),
+        **({} if overrides is None else {"overrides": dict(sorted(overrides.items()))}),
     }
 
 

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from uphold.core.absorbing import Observed
-from uphold.core.declaring import Declaration, Entry
-from uphold.core.names import worker_of
+from uphold.core.declaring import MOST_REPLICAS, Declaration, Entry
+from uphold.core.names import slot_index, worker_of
 from uphold.core.overrides import Override, after_absence
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import ALIVE, SlotStatus, State
@@ -105,15 +105,23 @@ def forgivable(observed: Observed) -> Iterator[SlotStatus]:
 
 
 def as_recorded(recovered: Recovered) -> Declaration:
-    """Declare what the books know, for one purpose: to stop it."""
-    entries = {
-        status.terms.name: Entry(spec=status.terms)
-        for status in recovered.observed.slots.values()
-        if status.terms is not None
-    }
+    """Declare what the books know, for one purpose: to stop it.
+
+    Every slot of it, also of those that never ran: what is not declared would be forgotten.
+    """
+    observed = recovered.observed
+    entries = {name: Entry(spec=_as_recorded(observed, name)) for name in observed.by_worker}
     return replace(
         recovered.declaration, workers=MappingProxyType(entries), closing="stop", paused=False
     )
+
+
+def _as_recorded(observed: Observed, name: str) -> WorkerSpec:
+    slots = observed.of(name)
+    terms = (observed.slots[slot].terms for slot in slots)
+    known = next(filter(None, terms), WorkerSpec(name=name))
+    highest = max(map(slot_index, slots))
+    return replace(known, replicas=min(highest, MOST_REPLICAS))  # books may be damaged
 
 
 def _declaration(

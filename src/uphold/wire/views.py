@@ -50,17 +50,22 @@ def worker_rows(name: str, entry: Entry | None, observed: Observed, now: Moment)
     declared = {} if entry is None else dict.fromkeys(entry.slots())
     for slot in declared:
         yield row(entry, observed.slots.get(slot) or SlotStatus(slot=slot), now)
-    for slot in observed.of(name):
+    known = observed.of(name)
+    for slot in known:
         if slot not in declared:
             yield row(entry, observed.slots[slot], now)
+    if entry is not None and not declared and not known:
+        # It would vanish, and nobody could see how to get it back.
+        none = row(entry, SlotStatus(slot=name), now)
+        way_back = f"scaled to 0; back with: uphold scale {name}=1"
+        yield none | {"why": way_back} if entry.wanted else none
 
 
 def row(entry: Entry | None, status: SlotStatus, now: Moment) -> Row:
     """Give the public record of one slot, as in `status --json`."""
     spec = status.terms if entry is None else entry.spec
-    running = status.state is State.RUNNING
-    # While it runs under our eyes, its life is proved at every moment: the kernel would tell.
-    proved = now.wall if running else status.proved_wall
+    # While it lives under our eyes, that is proved at every moment: the kernel would tell.
+    proved = now.wall if _has_main_process(status) else status.proved_wall
     return {
         "name": worker_of(status.slot),
         "slot": status.slot,
@@ -148,6 +153,11 @@ def change_view(change: Change) -> Row:
 
 def _has_process(status: SlotStatus) -> bool:
     return status.state in ALIVE and status.identity is not None
+
+
+def _has_main_process(status: SlotStatus) -> bool:
+    """Tell whether it lives itself: a stop goes on for what its main process has left behind."""
+    return _has_process(status) and (status.state is not State.STOPPING or status.exit is None)
 
 
 def _next_attempt(entry: Entry | None, status: SlotStatus, now: Moment) -> str | None:

@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _without_supervisor(place: Place, name: str) -> dict[str, Any]:
-    from uphold.cli.seeing import look
+    from uphold.cli.declared import look_by_name
 
-    seen = look(place, [name], companions=True)
+    seen = look_by_name(place, [name], companions=True)
     rows = seen["workers"]
     return {"schema": 1, "worker": dict(rows[0]), "slots": rows}
 
@@ -93,10 +93,10 @@ def _slot_lines(row: Mapping[str, Any]) -> Iterator[str]:
     yield f"  slot {printable(row['slot'])}"
     pairs = {
         "state": f"{row['state']} ({row['why']})",
-        "health": f"{row['health']}, seen {age(row.get('last_health_at'), at)} ago",
+        "health": f"{row['health']}, {_seen(row.get('last_health_at'), at)}",
         "pid": _value(row["pid"]),
-        "since": f"{row['since'] or '-'}, up {span(row['uptime'])}",
-        "generation": f"{row['generation']}, restarted {row['restarts']} times by itself",
+        "since": f"{row['since'] or '-'}" + (f", up {span(row['uptime'])}" if row["pid"] else ""),
+        "generation": f"{row['generation']}, {_restarted(row['restarts'])} by itself",
         "exit": exit_text(row["exit"]),
         "memory": memory(row["rss_bytes"]),
         "last_error": fault_text(row["last_error"]) or "-",
@@ -105,6 +105,14 @@ def _slot_lines(row: Mapping[str, Any]) -> Iterator[str]:
     for key, text in pairs.items():
         yield f"    {key:<16} {printable(text)}"
     yield from _process_lines(row.get("processes") or ())
+
+
+def _seen(proved: str | None, at: float) -> str:
+    return "never seen" if proved is None else f"seen {age(proved, at)} ago"
+
+
+def _restarted(count: int) -> str:
+    return {0: "never restarted", 1: "restarted once"}.get(count, f"restarted {count} times")
 
 
 def _process_lines(processes: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
+    from uphold.cli.places import Place
+
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
     """Say what may follow the verb."""
@@ -38,10 +40,18 @@ def run(args: argparse.Namespace) -> int:
         from uphold.cli.live import watch
 
         return watch(place, args)
-    document = look(place, args.names, companions=args.all, patience=args.timeout)
+    document = _look(place, args)
     if not args.quiet:
         _print(document, args)
     return exit_code(document, named=bool(args.names))
+
+
+def _look(place: Place, args: argparse.Namespace) -> dict[str, Any]:
+    if not args.names:
+        return look(place, companions=args.all, patience=args.timeout)
+    from uphold.cli.declared import look_by_name
+
+    return look_by_name(place, args.names, companions=args.all, patience=args.timeout)
 
 
 def _print(document: dict[str, Any], args: argparse.Namespace) -> None:

@@ -15,6 +15,9 @@ from uphold.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
+
+    from uphold.core.declaring import Entry
 
 
 def declare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,18 +41,39 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _without_supervisor(place: Place, name: str) -> dict[str, Any]:
-    from uphold.cli.seeing import look
+    from uphold.cli.declared import entries_of, look_by_name
+    from uphold.core.names import worker_of
 
-    document = look(place, [name], companions=True)
-    supervisor = document["supervisor"]
+    document = look_by_name(place, [name], companions=True)
+    entry = entries_of(place).get(worker_of(name))
     seen = " ".join(
         f"{row['slot']} is {row['state']}"
         + (f" (pid {row['pid']})" if row["pid"] else "")
-        + f": {row['why']}."
+        + f": {_reason(row, entry)}."
         for row in document["workers"]
     )
-    text = f"No supervisor is running here (ownership: {supervisor['ownership']}). {seen}"
-    return {"schema": 1, "name": name, "text": f"{text} Next: uphold start."}
+    ownership = document["supervisor"]["ownership"]
+    text = f"No supervisor is running here (ownership: {ownership}). {seen}"
+    return {"schema": 1, "name": name, "text": f"{text} Next: {_next_step(entry)}."}
+
+
+def _reason(row: Mapping[str, Any], entry: Entry | None) -> str:
+    """Say why a slot is as it is; what holds it back counts for more than that nothing runs."""
+    from uphold.cli.declared import at_rest
+
+    if row["pid"] or entry is None or entry.wanted:
+        return str(row["why"])
+    return f"{at_rest(entry)[0]['why']}; it stays down when a supervisor starts"
+
+
+def _next_step(entry: Entry | None) -> str:
+    """Name what brings it up: a supervisor first, then whatever lifts what holds it back."""
+    if entry is not None and entry.wanted and not entry.replicas:
+        return f"uphold start, then uphold scale {entry.spec.name}=1"
+    if entry is None or entry.wanted or entry.override.withheld:
+        return "uphold start"
+    verbs = {"paused": "resume", "disabled": "enable", "quarantined": "approve"}
+    return f"uphold start, then uphold {verbs.get(entry.admin, 'start')} {entry.spec.name}"
 
 
 def _folded(text: str, width: int | None) -> str:
