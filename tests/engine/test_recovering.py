@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from uphold.core import orders
-from uphold.core.specs import WorkerSpec
+from uphold.core.specs import Need, WorkerSpec
 from uphold.core.statuses import Admin, SlotStatus, State
 from uphold.engine.supervisor import Supervisor
 from uphold.ports.drivers import Trace
@@ -258,3 +258,25 @@ def test_an_end_without_terms_is_seen_by_the_next_supervisor():
         assert ending.done(), "it waits for something that is gone"
 
     asyncio.run(go())
+
+
+@pytest.mark.accepts("P3")
+def test_whoever_only_stops_forgets_nobody():
+    """Also one that never ran, and slots that somebody scaled to."""
+
+    async def go():
+        idle = WorkerSpec(name="idle", command=("idle",), depends_on=(("nobody", Need.STARTED),))
+        nobody = WorkerSpec(name="nobody", command=("nobody",), autostart=False)
+        stage = await Stage(WEB, nobody, idle).start()
+        await stage.order(orders.ScaleWorker(name="web", replicas=3))
+        await stage.crash()
+        stage.config = FakeConfig()
+        stage.supervisor = stage._supervisor()
+        await stage.supervisor.start(only_to_stop=True)
+        await stage.clock.advance(1)
+        await stage.supervisor.wait()
+        return {slot: each.state for slot, each in stage.journal.recall().slots.items()}
+
+    slots = asyncio.run(go())
+    assert set(slots) >= {"web", "web.2", "web.3", "idle"}
+    assert set(slots.values()) == {State.STOPPED}
