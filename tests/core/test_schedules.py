@@ -535,6 +535,49 @@ def test_a_run_at_load_waits_for_its_dependency_however_long_that_takes():
     assert scenario.status("job").why == "next run at 2026-01-01 01:05:00 UTC"
 
 
+def failed_without_its_dependency(schedule: Schedule) -> Scenario:
+    """Give a job whose run of 01:00 has failed while what it depends on went away."""
+    retried = replace(
+        job,
+        restart=RestartPolicy.ON_FAILURE,
+        schedule=schedule,
+        depends_on=(("db", Need.STARTED),),
+    )
+    scenario = Scenario(replace(db, restart=RestartPolicy.NO), retried)
+    settled(scenario)
+    settled(scenario.rises("db"))
+    settled(scenario.at(3600))
+    settled(scenario.rises("job").at(3605).exits("db", 1).exits("job", 1))
+    assert "waits for 'db'" in scenario.status("job").why
+    return scenario
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize("schedule", [Schedule(every=3600.0), HOURLY])
+def test_a_retry_waits_for_its_dependency_goes_on_counting_and_leaves_the_next_run_its_time(
+    schedule,
+):
+    scenario = failed_without_its_dependency(schedule).at(4000)
+    settled(scenario.orders(orders.StartWorkers(names=("db",))))
+    assert settled(scenario.rises("db")) == ["Start"]
+    settled(scenario.rises("job").at(4005).exits("job", 1))
+    assert (scenario.status("job").failures, scenario.status("job").restarts) == (2, 1)
+    assert settled(scenario.at(4010)) == ["Start"]
+    settled(runs(scenario))
+    assert "next run at 2026-01-01 02:00" in scenario.status("job").why
+
+
+@pytest.mark.parametrize("schedule", [Schedule(every=3600.0), HOURLY])
+def test_a_retry_that_waits_beyond_the_next_run_is_that_run(schedule):
+    scenario = failed_without_its_dependency(schedule)
+    assert settled(scenario.at(7800)) == []
+    settled(scenario.orders(orders.StartWorkers(names=("db",))))
+    assert settled(scenario.rises("db")) == ["Start"]
+    settled(runs(scenario))
+    assert settled(scenario.at(10700)) == []
+    assert scenario.status("job").due.skipped == 0
+
+
 @pytest.mark.parametrize(
     ("overlap", "words"),
     [("skip", "is skipped if"), ("queue", "waits for the end"), ("kill", "ends this one")],

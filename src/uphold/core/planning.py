@@ -30,7 +30,14 @@ from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
 from uphold.core.restarts import due, exhausted
-from uphold.core.schedules import Run, after_start, plan_at_rest, plan_running, too_late_at
+from uphold.core.schedules import (
+    Run,
+    after_retry,
+    after_start,
+    plan_at_rest,
+    plan_running,
+    too_late_at,
+)
 from uphold.core.specs import NEVER, Instant, WorkerSpec
 from uphold.core.statuses import ALIVE, DRIVER_FAILED, Admin, SlotStatus, State
 
@@ -176,7 +183,7 @@ def _start(  # noqa: PLR0913 - the last two say on whose account
     owed: bool = False,
 ) -> Verdict:
     missing = unmet(entry, situation.declaration, situation.observed)
-    due = _due_after(entry, status, situation)
+    due = _due_after(entry, status, situation, afresh=afresh)
     if missing is None:
         automatic = status.failures > 0 and not afresh
         return Start(slot=status.slot, spec=entry.spec, why=why, automatic=automatic, due=due)
@@ -189,12 +196,15 @@ def _start(  # noqa: PLR0913 - the last two say on whose account
     return Wait(slot=status.slot, why=waiting_for, afresh=forgiven, due=later)
 
 
-def _due_after(entry: Entry, status: SlotStatus, situation: Situation) -> Due | None:
+def _due_after(
+    entry: Entry, status: SlotStatus, situation: Situation, *, afresh: bool
+) -> Due | None:
     """Decide the run that follows one which is started now, if it is on a schedule."""
     schedule = entry.spec.schedule
     if schedule is None:
         return None
-    return after_start(schedule, _moment(situation), status.due, status.started_wall)
+    decide = after_start if afresh else after_retry
+    return decide(schedule, _moment(situation), status.due, status.started_wall)
 
 
 def _plan_scheduled(
@@ -204,7 +214,9 @@ def _plan_scheduled(
     verdict = plan_at_rest(schedule, status, now)
     if not isinstance(verdict, Run):
         return verdict
-    step = _start(entry, status, situation, verdict.why, owed=verdict.owed)
+    # A run that is to be tried again, and had to wait for that, goes on counting.
+    retried = status.state is State.WAITING and due is not None and due.owed and status.failures
+    step = _start(entry, status, situation, verdict.why, afresh=not retried, owed=verdict.owed)
     if step is None and due is not None and not due.owed:
         return too_late_at(schedule, due, now)
     return step
@@ -250,9 +262,8 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
     at = due(status, spec)
     if at > situation.now:
         return min(at, soonest)
-    if unmet(entry, situation.declaration, situation.observed) is not None:
-        return _start(entry, status, situation, "", afresh=False)
-    return Start(slot=status.slot, spec=spec, why=f"restart after it {status.why}", automatic=True)
+    why = f"restart after it {status.why}"
+    return _start(entry, status, situation, why, afresh=False, owed=True)
 
 
 def _why_given_up(status: SlotStatus) -> str:

@@ -112,6 +112,14 @@ def after_start(schedule: Schedule, now: Moment, due: Due | None, started_wall: 
     return _cron(schedule, now, (*others, (min(begin, due.wall), due.wall)), due.skipped)
 
 
+def after_retry(schedule: Schedule, now: Moment, due: Due | None, started_wall: float) -> Due:
+    """Decide the run that follows one which is tried again now: a time still to come stays."""
+    same = due is not None and due.rule == rule_text(schedule)
+    if due is not None and same and look(schedule, due, now) is Look.EARLY:
+        return alter(due, owed=False)
+    return after_start(schedule, now, due, started_wall)
+
+
 def after_skip(schedule: Schedule, now: Moment, due: Due) -> Due:
     """Decide the run that follows one which does not take place."""
     skipped = due.skipped + 1
