@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import orders
-from uphold.core.changes import begins_anew
+from uphold.core.changes import at_next_run, begins_anew, restarting
 from uphold.core.specs import Instant
 from uphold.core.statuses import ALIVE, RESTING, UNKILLABLE, SlotStatus, State
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.orders import Wish
+    from uphold.core.specs import WorkerSpec
 
 SETTLING: Final = 0.15
 """Seconds a process must stay up before a start somebody waits for is called done (B-72)."""
@@ -94,7 +95,7 @@ def _slot_risen(
     restart = isinstance(accepted.wish, orders.RestartWorkers)
     fresh = status.started_seen >= accepted.version if restart else True
     match status.state:
-        case State.RUNNING if fresh and status.terms == entry.spec:
+        case State.RUNNING if fresh and _on_its_terms(status, entry.spec):
             settled = Instant(status.since + SETTLING)
             return None if now >= settled else Pending(at=settled)
         case State.BACKOFF | State.FAILED if status.seen >= accepted.version:
@@ -113,6 +114,14 @@ def _slot_risen(
             return Pending()
 
 
+def _on_its_terms(status: SlotStatus, spec: WorkerSpec) -> bool:
+    """Tell whether a run goes on as it should; what the file changed may be for the next one."""
+    terms = status.terms
+    if terms is None or terms == spec:
+        return terms == spec
+    return at_next_run(terms, spec) and bool(restarting(terms, spec))
+
+
 def _back_on_schedule(accepted: Accepted, status: SlotStatus) -> bool:
     """Tell whether a slot on a schedule is where it should be after this order."""
     if status.state is State.RUNNING:  # a changed file is for its next run
@@ -120,7 +129,10 @@ def _back_on_schedule(accepted: Accepted, status: SlotStatus) -> bool:
     if status.due is None or status.due.owed or status.state not in RESTING - {State.STOPPED}:
         return False
     if isinstance(accepted.wish, orders.StartWorkers | orders.RestartWorkers):
-        return status.state is State.WAITING and status.started_seen >= accepted.version
+        # A start is content with the run that it found going on, also when that has ended since.
+        restart = isinstance(accepted.wish, orders.RestartWorkers)
+        honoured = status.started_seen if restart else status.seen
+        return status.state is State.WAITING and honoured >= accepted.version
     return status.state is State.WAITING or status.seen < accepted.version
 
 
