@@ -385,13 +385,24 @@ def test_a_worker_may_ask_for_more_time_to_end_but_not_for_less_or_for_ever():
 
 
 def test_an_exit_during_a_stop_is_noted_and_the_stop_goes_on_until_all_is_gone():
-    before = slot(State.STOPPING, stop_asked=True, failures=3)
-    noted = known(before, EXITED)
+    noted = known(slot(State.STOPPING, stop_asked=True), EXITED)
     assert noted.state is State.STOPPING
     assert noted.exit == FAILED
     gone = known(noted, GONE)
     assert gone.state is State.STOPPED
-    assert (gone.exit, gone.error, gone.failures, gone.identity) == (FAILED, None, 0, None)
+    assert (gone.exit, gone.error, gone.identity) == (FAILED, None, None)
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize(
+    ("forgives", "lasted", "left"), [(True, 1.0, 0), (False, 1.0, 3), (False, 60.0, 0)]
+)
+def test_failures_are_forgiven_by_a_stop_that_is_about_the_worker_and_by_a_stable_run(
+    forgives, lasted, left
+):
+    before = slot(State.RUNNING, failures=3, started_at=Instant(NOW.mono - lasted))
+    stopping = known(before, replace(STOP_BEGUN, forgives=forgives))
+    assert known(stopping, GONE).failures == left
 
 
 def test_an_end_that_is_learned_only_with_the_end_of_the_tree_is_an_end_like_any_other():

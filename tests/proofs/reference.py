@@ -90,7 +90,7 @@ class Reference:
     def _mark(self, verb, each):
         if verb == "restart":
             each["renew"] = True
-        ended = each["state"] in ("backoff", "exited", "failed", "waiting")
+        ended = each["state"] not in ALIVE
         if verb in ("start", "resume", "enable", "approve") and ended:
             each["again"] = True
         if verb == "reset" and (ended or each["state"] in ("running", "stopping")):
@@ -125,12 +125,34 @@ class Reference:
 
     def close(self, *, keep):
         """End the supervisor in order: with its workers, or leaving them."""
+        counting = {slot for slot, each in self.slots.items() if self._counts_on(slot, each)}
         for slot, each in () if keep else [*self.slots.items()]:
             self._forgive_live(each)  # a reset that came while all acting was suspended
             if each["state"] not in ("backoff", "failed"):  # failures are remembered
+                left = each["failures"] if slot in counting else 0
                 self._rest(each)
+                each["failures"] = left
                 if slot not in self.declared(owner(slot)):
                     del self.slots[slot]
+
+    def _counts_on(self, slot, each):
+        """Tell whether the end of the supervisor leaves a slot in its series of failures."""
+        name, state = owner(slot), each["state"]
+        if state != "running" or not self.wanted(name):
+            return state == "stopped" or (state == "waiting" and self.wanted(name))
+        return self._stops_at(name) - each["born"] < each["terms"].stable_after
+
+    def _stops_at(self, name):
+        """Say when a worker is asked to end with the supervisor: after those who lean on it."""
+        alive = [slot for slot, each in self.slots.items() if each["state"] in ALIVE]
+        leaning = [slot for slot in alive if name in self._after(slot)]
+        return max((self._gone_at(slot) for slot in leaning), default=self.now)
+
+    def _gone_at(self, slot):
+        if self.slots[slot]["state"] == "stopping":
+            return self._due(slot)
+        grace = self.slots[slot]["terms"].stop.grace if slot in self.deaf else 0.0
+        return self._stops_at(owner(slot)) + grace
 
     def reopen(self, dying=()):
         """Let the next supervisor find what lives, and that some have died meanwhile."""
@@ -226,7 +248,8 @@ class Reference:
                 each["terms"] = spec
         elif state == "stopped" or (state == "failed" and terms != spec) or anew:
             if state != "exited" or anew:
-                self._start(slot, each, spec, forgiven=True)
+                counted = state == "stopped" and each["failures"] and not anew
+                self._start(slot, each, spec, forgiven=not counted)
         elif state == "waiting":
             self._start(slot, each, spec, forgiven=not each["failures"])
         elif state == "backoff":
@@ -274,7 +297,7 @@ class Reference:
 
     def _stop(self, slot, each):
         if slot in self.deaf:
-            each.update(state="stopping", since=self.now)
+            each.update(state="stopping", since=self.now, failures=0)
         else:
             self._rest(each)
 

@@ -15,7 +15,7 @@ from uphold.core import events
 from uphold.core.altering import alter
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
-from uphold.core.restarts import comes_back, failures_after, succeeded
+from uphold.core.restarts import comes_back, failures_after, succeeded, was_stable
 from uphold.core.specs import Instant, WorkerSpec
 from uphold.core.statuses import (
     ALIVE,
@@ -127,7 +127,7 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
         case events.Gone():
             return _gone(status, fact, at)
         case events.StopBegun():
-            return _stopping(status, fact)
+            return _stopping(status, fact, at)
         case events.KillBegun():
             return {"killed": True, "error": None}
         case events.StopFailed():
@@ -264,15 +264,17 @@ def _not_started(status: SlotStatus, fact: events.StartFailed) -> Changes:
     }
 
 
-def _stopping(status: SlotStatus, fact: events.StopBegun) -> Changes:
+def _stopping(status: SlotStatus, fact: events.StopBegun, at: Moment) -> Changes:
     # A run that was put off is not wanted any more, unless it is what this stop is for.
     due = fact.due or (None if status.due is None else alter(status.due, owed=False))
+    stable = status.terms is not None and was_stable(status, at.mono, status.terms)
     # What went wrong before is no trouble of this stop.
     return {
         "state": State.STOPPING,
         "stop_asked": True,
         "killed": False,
         "hopeless": False,
+        "failures": 0 if fact.forgives or stable else status.failures,
         "error": None,
         "due": due,
         "why": fact.why,
@@ -319,7 +321,6 @@ def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> Changes:
             "identity": None,
             "exit": end,
             "error": None,
-            "failures": 0,
         }
     # The run was over when its main process ended: what that left behind makes it no longer.
     over = status.since if status.state is State.STOPPING else at.mono

@@ -92,6 +92,8 @@ class StopBegun:
     why: str
     due: Due | None = None
     """The run that follows as soon as this one has ended."""
+    forgives: bool = True
+    """Its earlier failures no longer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

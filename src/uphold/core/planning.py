@@ -154,15 +154,14 @@ def _pardon(entry: Entry | None, status: SlotStatus) -> Verdict:
 
 
 def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
-    waiting = status.state is State.WAITING
-    if waiting and (pardon := _pardon(entry, status)) is not None:
+    if (pardon := _pardon(entry, status)) is not None:
         return pardon
-    # What waits in the middle of a series of failures is forgiven them only when asked for.
+    # What waits in the middle of a series of failures, or was stopped in it because the
+    # supervisor ended (P8), is forgiven them only when asked for.
     asked = _asked_again(entry, status) is not None
     if entry.spec.schedule is not None and not asked:
         return _plan_scheduled(entry.spec.schedule, entry, status, situation)
-    afresh = not waiting or asked
-    return _start(entry, status, situation, _reason_to_start(entry, status), afresh=afresh)
+    return _start(entry, status, situation, _reason_to_start(entry, status), afresh=asked)
 
 
 def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
@@ -313,12 +312,12 @@ def _plan_unwanted(
             if failed and situation.declaration.closing is not None:
                 return None  # failures outlive a restart of the supervisor (P8)
             why = _why_unwanted(entry, declared=declared)
+            if not status.generation:
+                return Rest(slot=status.slot, why=why)
             # What ever ran is stopped, not just noted: "stopped" is only said when verified (P3).
-            return (
-                Stop(slot=status.slot, why=why)
-                if status.generation
-                else Rest(slot=status.slot, why=why)
-            )
+            # What waits may be in the middle of a series; what has ended for good is in none.
+            counts = status.state is State.WAITING and _goes_on_counting(entry, situation)
+            return Stop(slot=status.slot, why=why, forgives=not counts)
         case State.STARTING | State.RUNNING:
             # A reset comes first: once the stop has begun, it would be about nothing.
             return _pardon(entry, status) or _stop_in_order(
@@ -340,8 +339,14 @@ def _stop_in_order(
     elif still_leaning(situation.after.get(name, ()), situation.declaration, situation.observed):
         return None
     if situation.declaration.closing == "stop":
-        return Stop(slot=status.slot, why="the supervisor is stopping")
+        forgives = not _goes_on_counting(entry, situation)
+        return Stop(slot=status.slot, why="the supervisor is stopping", forgives=forgives)
     return Stop(slot=status.slot, why=_why_unwanted(entry, declared=declared))
+
+
+def _goes_on_counting(entry: Entry | None, situation: Situation) -> bool:
+    """Tell whether a slot is stopped although nobody minds it: only the supervisor ends."""
+    return situation.declaration.closing == "stop" and entry is not None and entry.wanted
 
 
 def _others_alive(observed: Observed) -> bool:

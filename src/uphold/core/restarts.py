@@ -34,9 +34,12 @@ def comes_back(end: Exit, spec: WorkerSpec) -> bool:
 
 def failures_after(status: SlotStatus, ended_at: Instant, spec: WorkerSpec) -> int:
     """Count the unstable runs in a row, the one that just ended included."""
-    lasted = ended_at - status.started_at
-    was_up = status.identity is not None
-    return 1 if was_up and lasted >= spec.stable_after else status.failures + 1
+    return 1 if was_stable(status, ended_at, spec) else status.failures + 1
+
+
+def was_stable(status: SlotStatus, ended_at: Instant, spec: WorkerSpec) -> bool:
+    """Tell whether a run that ends now lasted long enough to end a series of failures."""
+    return status.identity is not None and ended_at - status.started_at >= spec.stable_after
 
 
 def exhausted(status: SlotStatus, spec: WorkerSpec) -> bool:

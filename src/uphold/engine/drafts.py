@@ -127,7 +127,11 @@ class Draft:
                 )
             case actions.Stop():
                 return events.StopBegun(
-                    slot=action.slot, generation=generation, why=action.why, due=action.due
+                    slot=action.slot,
+                    generation=generation,
+                    why=action.why,
+                    due=action.due,
+                    forgives=action.forgives,
                 )
             case actions.Abort():
                 return events.AbortBegun(slot=action.slot, generation=generation, why=action.why)
