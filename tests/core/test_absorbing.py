@@ -158,6 +158,7 @@ def test_a_change_of_state_is_dated_and_nothing_else_is(state):
         assert after.since == (NOW.mono if moved else 900.0)
         # What is left of a run is not the run: it ended when its main process did.
         ended_before = state is State.STOPPING and after.state in RESTING
+        ended_before |= state is State.BACKOFF and after.state is State.EXITED
         assert after.seen == (SEEN if moved and not ended_before else 5)
         assert after.since_wall == (NOW.wall if moved else 0.0)
 
@@ -515,6 +516,14 @@ def test_new_terms_that_need_no_restart_are_noted():
     calmer = replace(web, stable_after=5.0)
     after = known(slot(State.RUNNING), events.Amended(slot="web", terms=calmer))
     assert after == slot(State.RUNNING, terms=calmer)
+
+
+def test_one_in_back_off_has_come_to_its_end_under_terms_that_want_no_other_run():
+    before = slot(State.BACKOFF, error=FAULT, why="exited with code 1", failures=2)
+    calmer = replace(web, restart=RestartPolicy.NO)
+    after = known(before, events.Amended(slot="web", terms=calmer))
+    assert (after.state, after.terms, after.error) == (State.EXITED, calmer, FAULT)
+    assert (after.why, after.seen) == (before.why, before.seen), "it ended when it ended"
 
 
 def test_what_is_no_fact_is_an_error():

@@ -229,6 +229,20 @@ def test_an_ended_one_shot():
     assert why(None, unknown, Instant(0.0)) == "ended unseen"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "state", "rule"),
+    [
+        (RestartPolicy.NO, RestartPolicy.ALWAYS, "at its end", "It starts again, because"),
+        (RestartPolicy.ALWAYS, RestartPolicy.NO, "in back-off", "The rule restart = no wants no"),
+    ],
+)
+def test_a_changed_restart_policy_is_told_as_it_now_is(before, after, state, rule):
+    scenario = up(replace(web, restart=before)).at(5).exits("web", 1)
+    scenario.orders(orders.PauseSupervisor()).declares(replace(web, restart=after))
+    ended = f"It is {state}: exited with code 1 after 5.0 s; restart = {after}. {rule}"
+    assert ended in told(scenario)
+
+
 def test_several_slots_are_told_one_by_one():
     scenario = up(replace(web, replicas=2)).at(5).exits("web.2", signal=9)
     text = told(scenario)

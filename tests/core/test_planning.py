@@ -565,6 +565,29 @@ def test_the_reason_for_waiting_is_kept_up_to_date_and_said_once():
     scenario.expects(wait("app", "it is starting")).expects()
 
 
+# Another restart policy
+
+
+def test_what_has_ended_is_started_when_the_file_now_wants_another_run():
+    always = replace(once, restart=RestartPolicy.ALWAYS)
+    scenario = running(once).at(5).exits("once", 1).expects(wake_at=NEVER)
+    scenario.declares(always).expects(start(always, why="its terms changed"))
+
+
+def test_what_is_in_back_off_is_left_alone_when_the_file_wants_no_other_run():
+    rare = replace(web, backoff=Backoff(first=100.0, jitter=0.0))
+    never = replace(rare, restart=RestartPolicy.NO)
+    scenario = running(rare).at(5).exits("web", 1).expects(wake_at=105).declares(never)
+    scenario.expects(amend(never, why="restart = no")).at(1e6).expects(wake_at=NEVER)
+    assert scenario.status("web").state is State.EXITED
+    scenario.declares(rare).expects(start(rare))
+
+
+def test_what_could_not_be_started_is_tried_again_whatever_the_policy():
+    scenario = Scenario(once).expects(start(once)).cannot_start("once")
+    scenario.expects(start_again(once))
+
+
 # Scaling
 
 

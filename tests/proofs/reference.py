@@ -32,6 +32,7 @@ FRESH = {
     "since": 0.0,
     "terms": None,
     "well": True,
+    "ran": False,
     "hopeless": False,
     "again": False,
     "renew": False,
@@ -114,10 +115,8 @@ class Reference:
         """Let the process of a slot end by itself; None: nobody saw how."""
         each = self.slots[slot]
         terms = each["terms"]
-        each.update(well=code == 0, since=self.now, pardon=False)
-        if terms.restart is RestartPolicy.NO or (
-            terms.restart is RestartPolicy.ON_FAILURE and each["well"]
-        ):
+        each.update(well=code == 0, ran=True, since=self.now, pardon=False)
+        if not comes_back(each, terms):
             each["state"] = "exited"
         else:
             stable = self.now - each["born"] >= terms.stable_after
@@ -241,6 +240,7 @@ class Reference:
             each.update(pardon=False, failures=0, restarts=0)
             each["again"] |= state in ("backoff", "failed")
         anew = each["again"] or each["renew"] or moved
+        anew |= state == "exited" and terms != spec and comes_back(each, spec)
         if state == "running":
             if each["renew"] or moved:
                 self._stop(slot, each)
@@ -253,7 +253,9 @@ class Reference:
         elif state == "waiting":
             self._start(slot, each, spec, forgiven=not each["failures"])
         elif state == "backoff":
-            if each["hopeless"] or each["failures"] > spec.max_restarts:
+            if each["ran"] and not comes_back(each, spec):
+                each.update(state="exited", terms=spec)
+            elif each["hopeless"] or each["failures"] > spec.max_restarts:
                 each["state"] = "failed"
             elif self._due(slot) <= self.now:
                 self._start(slot, each, spec, forgiven=False)
@@ -264,7 +266,7 @@ class Reference:
         if not all(self._meets(name, need) for name, need in spec.depends_on):
             each.update(state="waiting", again=False)
             return
-        each.update(again=False, renew=False, hopeless=False, terms=spec)
+        each.update(again=False, renew=False, hopeless=False, ran=False, terms=spec)
         each["generation"] += 1
         each["restarts"] += not forgiven
         if self.unlucky.get(slot):
@@ -303,6 +305,13 @@ class Reference:
 
     def _rest(self, each):
         each.update(state="stopped", failures=0, again=False, hopeless=False, pardon=False)
+
+
+def comes_back(each, spec):
+    """Tell whether the restart policy wants another run after the end of the last one."""
+    if spec.restart is RestartPolicy.ON_FAILURE:
+        return not each["well"]
+    return spec.restart is RestartPolicy.ALWAYS
 
 
 def owner(slot):

@@ -96,7 +96,8 @@ def absorb(status: SlotStatus, fact: SlotFact, at: Moment, seen: int) -> SlotSta
     assert isinstance(after, State)
     if after not in TRANSITIONS[before]:
         return Illegal(slot=status.slot, before=before, after=after, fact=type(fact).__name__)
-    if before is State.STOPPING and not status.stop_asked and after in RESTING:
+    left_over = before is State.STOPPING and not status.stop_asked and after in RESTING
+    if left_over or (before is State.BACKOFF and after is State.EXITED):
         # Its run ended when its main process did: what was ordered since is still to be honoured.
         seen = status.seen
     return alter(status, **changes, since=at.mono, since_wall=at.wall, seen=seen)
@@ -146,6 +147,8 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
             calm: Changes = {"failures": 0, "restarts": 0, "hopeless": False, "error": error}
             ended = status.state in (State.FAILED, State.BACKOFF)
             return calm | _rested("reset") if ended else calm
+        case events.Amended() if status.state is State.BACKOFF:
+            return {"terms": fact.terms, "state": State.EXITED}
         case events.Amended():
             return _amended(status, fact.terms)
         case events.Appointed() | events.Skipped():

@@ -94,7 +94,7 @@ class Pardon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amend:
-    """Let a live slot go on under terms that need no restart."""
+    """Let a slot go on under terms that need no restart, or rest under terms that want none."""
 
     slot: str
     spec: WorkerSpec

@@ -175,7 +175,10 @@ class Pardoned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amended:
-    """Its terms changed in a way that needs no restart; it goes on under the new ones."""
+    """Its terms changed in a way that needs no restart; it goes on under the new ones.
+
+    One in back-off, which they want no more, has come to its end.
+    """
 
     TYPE: ClassVar[str] = "worker.amended"
     slot: str

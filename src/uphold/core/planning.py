@@ -29,7 +29,7 @@ from uphold.core.changes import at_next_run, begins_anew, restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
-from uphold.core.restarts import due, exhausted
+from uphold.core.restarts import due, exhausted, still_comes_back
 from uphold.core.schedules import (
     Run,
     after_retry,
@@ -256,6 +256,8 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
         if not isinstance(next_run, int | float):
             return next_run
         soonest = Instant(next_run)
+    if not still_comes_back(status, spec):
+        return Amend(slot=status.slot, spec=spec, why=f"restart = {spec.restart}")
     if exhausted(status, spec):
         return GiveUp(slot=status.slot, why=_why_given_up(status))
     at = due(status, spec)

@@ -21,11 +21,23 @@ def succeeded(end: Exit, spec: WorkerSpec) -> bool:
 
 def comes_back(end: Exit, spec: WorkerSpec) -> bool:
     """Tell whether the restart policy wants another run after this end."""
+    return _wants_another(spec, well=succeeded(end, spec))
+
+
+def still_comes_back(status: SlotStatus, spec: WorkerSpec) -> bool:
+    """Tell whether a slot that has ended is wanted again under terms that may be new to it."""
+    if status.exit is None:
+        return True  # it never ran: no policy is about that
+    condemned = status.finding is not None and bool(status.finding.code)
+    return _wants_another(spec, well=not condemned and succeeded(status.exit, spec))
+
+
+def _wants_another(spec: WorkerSpec, *, well: bool) -> bool:
     match spec.restart:
         case RestartPolicy.NO:
             return False
         case RestartPolicy.ON_FAILURE:
-            return not succeeded(end, spec)
+            return not well
         case RestartPolicy.ALWAYS:
             return True
         case _:

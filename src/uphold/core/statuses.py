@@ -80,11 +80,13 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     # Back to running: a stop that a dying supervisor had begun is begun anew by the next one.
     State.STOPPING: frozenset({State.STOPPED, State.RUNNING, State.BACKOFF, State.EXITED}),
     # To stopping, although its main process has ended: until nothing of it is seen any more.
+    # To exited: the file was changed, and its restart policy wants no other run any more.
     State.BACKOFF: frozenset(
         {
             State.STARTING,
             State.STOPPED,
             State.STOPPING,
+            State.EXITED,
             State.FAILED,
             State.WAITING,
             State.RUNNING,

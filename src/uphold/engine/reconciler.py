@@ -62,7 +62,7 @@ _PLENTY: Final = 250
 _CLOSE_ENOUGH: Final = 0.001
 _MOST_STARTS: Final = 100
 _ENDINGS: Final = (Stop, Abort, Kill)
-_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Appoint, Skip)
+_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Amend, Appoint, Skip)
 _CAME_TO_SOMETHING: Final = (Started, StartFailed, Adopted, Gone, StopFailed)
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
