@@ -284,6 +284,17 @@ def test_a_paused_supervisor_says_that_nothing_will_happen_yet():
 
 
 @pytest.mark.accepts("P27")
+def test_so_it_does_of_a_worker_that_the_file_no_longer_has():
+    paused = Scenario().orders(orders.PauseSupervisor()).declaration
+    verdict = judged(DECLARE, slot(State.RUNNING, since_order=BEFORE), declaration=paused)
+    assert isinstance(verdict, Result)
+    assert (verdict.ok, verdict.state) == (False, "running")
+    assert "uphold resume" in str(verdict.error)
+    ended = judged(DECLARE, slot(State.STOPPED, since_order=BEFORE), declaration=paused)
+    assert ended == Result(name="web", ok=True, state="removed")
+
+
+@pytest.mark.accepts("P27")
 def test_an_order_is_followed_from_wish_to_fact():
     scenario = Scenario(replace(web, restart=RestartPolicy.ON_FAILURE))
     scenario.acts()

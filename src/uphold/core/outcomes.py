@@ -52,14 +52,11 @@ def outcome(
     """Say what an order has come to for one of its workers."""
     entry = declaration.workers.get(name)
     if entry is None:
-        return _emptied(name, observed, "removed")
+        removed = _emptied(name, observed, "removed")
+        waits = isinstance(removed, Pending) and declaration.paused
+        return _put_off(name, observed.of(name), observed) if waits else removed
     if declaration.paused:
-        return Result(
-            name=name,
-            ok=False,
-            state=_summary(entry, observed),
-            error="the supervisor is paused: the order is acted on after `uphold resume`",
-        )
+        return _put_off(name, entry.slots(), observed)
     declared = frozenset(entry.slots())
     extra = [slot for slot in observed.of(name) if slot not in declared]
     if any(observed.slots[slot].state in ALIVE for slot in extra):
@@ -67,6 +64,15 @@ def outcome(
     if not entry.wanted:
         return _emptied(name, observed, "stopped")
     return _risen(accepted, entry, observed, now)
+
+
+def _put_off(name: str, slots: tuple[str, ...], observed: Observed) -> Result:
+    return Result(
+        name=name,
+        ok=False,
+        state=_summary(slots, observed),
+        error="the supervisor is paused: the order is acted on after `uphold resume`",
+    )
 
 
 def _risen(accepted: Accepted, entry: Entry, observed: Observed, now: Instant) -> Result | Pending:
@@ -83,7 +89,7 @@ def _risen(accepted: Accepted, entry: Entry, observed: Observed, now: Instant) -
             if verdict.at is None:
                 return verdict
             later = verdict
-    return later or Result(name=name, ok=True, state=_summary(entry, observed))
+    return later or Result(name=name, ok=True, state=_summary(entry.slots(), observed))
 
 
 def _slot_risen(
@@ -151,8 +157,8 @@ def _unkillable(name: str, slots: tuple[str, ...] | list[str], observed: Observe
     return None
 
 
-def _summary(entry: Entry, observed: Observed) -> str:
-    statuses = [observed.slots.get(slot) for slot in entry.slots()]
+def _summary(slots: tuple[str, ...], observed: Observed) -> str:
+    statuses = [observed.slots.get(slot) for slot in slots]
     states = {State.STOPPED if status is None else status.state for status in statuses}
     if len(states) == 1:
         return str(states.pop())
