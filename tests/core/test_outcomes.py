@@ -165,6 +165,19 @@ def test_a_one_shot_is_done_when_it_has_run_and_ended_well(error, ok):
     assert verdict == Result(name="web", ok=ok, state="exited", error=None if ok else FAULT.message)
 
 
+@pytest.mark.parametrize("wish", [orders.EnableWorkers, orders.ApproveWorkers])
+@pytest.mark.parametrize("state", [State.EXITED, State.BACKOFF, State.FAILED])
+def test_to_allow_what_was_allowed_before_is_done_at_once(state, wish):
+    ended = slot(state, since_order=BEFORE)
+    assert word(judged(wish(names=WEB), ended)) == YES
+    held = orders.DisableWorkers(names=WEB), orders.QuarantineWorkers(names=WEB)
+    allowed = orders.EnableWorkers(names=WEB), orders.ApproveWorkers(names=WEB)
+    scenario = Scenario(web)
+    for each in (*held, *held, *allowed):
+        scenario.orders(each)
+    assert word(judged(allowed[1], ended, declaration=scenario.declaration)) == YET
+
+
 def test_what_runs_on_other_terms_is_not_there_yet():
     old = slot(State.RUNNING, since_order=AFTER, terms=replace(web, command=("x",)))
     assert judged(DECLARE, old) == Pending()

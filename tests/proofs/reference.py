@@ -81,18 +81,19 @@ class Reference:
             return 4
         if verb == "scale" and not 0 <= number <= 1000:
             return 2
+        lifts = verb in ("start", "resume") or not self.wanted(name)
         says = {"replicas": number} if verb == "scale" else SAYS[verb]
         self.ordered.setdefault(name, {}).update(says)
         for slot, each in self.slots.items():
             if owner(slot) == name:
-                self._mark(verb, each)
+                self._mark(verb, each, lifts=lifts)
         return 0
 
-    def _mark(self, verb, each):
+    def _mark(self, verb, each, *, lifts):
         if verb == "restart":
             each["renew"] = True
         ended = each["state"] not in ALIVE
-        if verb in ("start", "resume", "enable", "approve") and ended:
+        if verb in ("start", "resume", "enable", "approve") and ended and lifts:
             each["again"] = True
         if verb == "reset" and (ended or each["state"] in ("running", "stopping")):
             each["pardon"] = each["state"] != "exited"

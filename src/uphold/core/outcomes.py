@@ -112,6 +112,10 @@ def _slot_risen(
             accepted.wish, orders.Declare | orders.ScaleWorker
         ):
             return Pending() if begins_anew(status, entry.spec) else None
+        case State.EXITED | State.FAILED | State.BACKOFF if isinstance(
+            accepted.wish, orders.EnableWorkers | orders.ApproveWorkers
+        ):
+            return Pending() if entry.override.kick > status.seen else None
         case State.EXITED | State.WAITING if isinstance(accepted.wish, orders.ResetWorkers):
             return None  # nothing to forgive: it has not failed
         case State.STOPPING if status.error is not None:
