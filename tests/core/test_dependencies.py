@@ -97,6 +97,15 @@ def test_what_each_need_asks_of_a_one_shot(need, running, ended_well, ended_badl
     assert (waits_for(both) is None) is ended_well
 
 
+def test_a_reset_does_not_make_a_bad_end_a_good_one():
+    scenario = Scenario(job, after(web, job=Need.COMPLETED))
+    scenario.acts()
+    scenario.rises("job").at(1).exits("job", 1).orders(orders.ResetWorkers(names=("job",)))
+    scenario.acts()
+    assert scenario.status("job").error is None
+    assert waits_for(scenario) == "'job' to be completed (it exited with code 1 after 1.0 s)"
+
+
 def test_waiting_for_the_end_of_something_that_runs_says_so():
     scenario = Scenario(job, after(web, job=Need.COMPLETED))
     scenario.acts()

@@ -565,6 +565,21 @@ def test_the_reason_for_waiting_is_kept_up_to_date_and_said_once():
     scenario.expects(wait("app", "it is starting")).expects()
 
 
+def test_a_reset_clears_what_is_held_against_a_worker_that_has_ended():
+    spec = replace(web, restart=RestartPolicy.ON_FAILURE)
+    scenario = running(spec).exits("web", 1).expects(start_again(spec)).rises("web")
+    scenario.at(5).exits("web", 0).expects()
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web", "reset by ann")).expects()
+    status = scenario.status("web")
+    assert (status.state, status.failures, status.restarts) == (State.EXITED, 0, 0)
+
+
+def test_a_reset_clears_the_error_of_a_one_shot_that_has_failed_and_does_not_run_it_again():
+    scenario = running(once).exits("once", 1).orders(orders.ResetWorkers(names=("once",)))
+    scenario.expects(pardon("once")).expects(wake_at=NEVER)
+    assert (scenario.status("once").state, scenario.status("once").error) == (State.EXITED, None)
+
+
 # Another restart policy
 
 

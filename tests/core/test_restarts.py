@@ -12,6 +12,7 @@ from uphold.core.restarts import (
     comes_back,
     delay_after,
     due,
+    ended_well,
     exhausted,
     failures_after,
     still_comes_back,
@@ -79,6 +80,15 @@ def test_what_was_ended_because_it_did_badly_has_not_ended_well_whatever_its_cod
     found = Finding(health=Health.UNHEALTHY, why="no answer", code="UPH_PROBE_FAILED")
     condemned = SlotStatus(slot="web", exit=WELL, finding=found)
     assert still_comes_back(condemned, replace(web, restart=RestartPolicy.ON_FAILURE))
+    assert not ended_well(replace(condemned, terms=web))
+
+
+def test_only_a_run_that_is_over_has_ended_well():
+    good = SlotStatus(slot="web", terms=web, exit=WELL)
+    assert ended_well(good)
+    assert not ended_well(replace(good, exit=BADLY))
+    assert not ended_well(replace(good, exit=None))
+    assert not ended_well(replace(good, terms=None))
 
 
 def test_a_policy_that_does_not_exist_is_never_taken_for_no():

@@ -278,6 +278,19 @@ def test_a_start_that_must_wait_for_another_worker_is_not_forgotten():
     assert scenario.status("job").state is State.STARTING
 
 
+def test_reset_clears_a_failed_run_and_lets_it_wait_for_the_next():
+    scenario = Scenario(job)
+    settled(scenario)
+    settled(scenario.at(60))
+    settled(runs(scenario, code=7))
+    assert scenario.status("job").state is State.EXITED
+    wish = orders.ResetWorkers(names=NAMES)
+    assert settled(scenario.orders(wish)) == ["Pardon", "Wait"]
+    assert done(scenario, wish).ok
+    assert "next run at" in scenario.status("job").why
+    assert scenario.status("job").error is None
+
+
 def test_stop_withholds_it_until_it_is_started_again():
     scenario = Scenario(job)
     settled(scenario)

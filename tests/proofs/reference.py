@@ -95,8 +95,8 @@ class Reference:
         ended = each["state"] not in ALIVE
         if verb in ("start", "resume", "enable", "approve") and ended and lifts:
             each["again"] = True
-        if verb == "reset" and (ended or each["state"] in ("running", "stopping")):
-            each["pardon"] = each["state"] != "exited"
+        if verb == "reset":
+            each["pardon"] = True
 
     def declare(self, specs):
         """Let the file say this: what it changes is no longer overridden."""

@@ -117,7 +117,7 @@ def _slot_risen(
         ):
             return Pending() if entry.override.kick > status.seen else None
         case State.EXITED | State.WAITING if isinstance(accepted.wish, orders.ResetWorkers):
-            return None  # nothing to forgive: it has not failed
+            return None  # its failures are forgiven, and that is all: it has not been given up
         case State.STOPPING if status.error is not None:
             return status.error.message
         case _:

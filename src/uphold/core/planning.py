@@ -145,10 +145,12 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
 
 
 def _pardon(entry: Entry | None, status: SlotStatus) -> Verdict:
-    """Forgive failures of a live slot that somebody reset, whatever else is to become of it."""
+    """Forgive the failures of a slot that somebody reset, whatever else is to become of it."""
     if entry is None or entry.override.pardon <= status.seen:
         return None
-    if not status.failures and not status.restarts:
+    # What goes wrong with a stop under way is not forgiven by forgetting it.
+    blamed = status.error is not None and status.state is not State.STOPPING
+    if not blamed and not status.failures and not status.restarts:
         return None
     return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
 
@@ -275,8 +277,8 @@ def _why_given_up(status: SlotStatus) -> str:
 
 
 def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
-    if status.state is State.FAILED and entry.override.pardon > status.seen:
-        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if (pardon := _pardon(entry, status)) is not None:
+        return pardon
     again = _asked_again(entry, status)
     if again is None and entry.spec.schedule is not None:
         return _plan_scheduled(entry.spec.schedule, entry, status, situation)

@@ -28,8 +28,19 @@ def still_comes_back(status: SlotStatus, spec: WorkerSpec) -> bool:
     """Tell whether a slot that has ended is wanted again under terms that may be new to it."""
     if status.exit is None:
         return True  # it never ran: no policy is about that
-    condemned = status.finding is not None and bool(status.finding.code)
-    return _wants_another(spec, well=not condemned and succeeded(status.exit, spec))
+    return _wants_another(spec, well=not _condemned(status) and succeeded(status.exit, spec))
+
+
+def ended_well(status: SlotStatus) -> bool:
+    """Tell whether the last run of a slot has ended, and well; no reset makes a bad end good."""
+    if status.exit is None or status.terms is None or _condemned(status):
+        return False
+    return succeeded(status.exit, status.terms)
+
+
+def _condemned(status: SlotStatus) -> bool:
+    """Tell whether a run was ended because it did badly, however it took that."""
+    return status.finding is not None and bool(status.finding.code)
 
 
 def _wants_another(spec: WorkerSpec, *, well: bool) -> bool:
