@@ -101,6 +101,13 @@ def test_back_off_of_a_worker_no_longer_declared():
     assert why(None, forgotten, Instant(0.0)) == "exited with code 3"
 
 
+def test_being_aborted_says_when_sigkill_really_comes():
+    scenario = up(web).at(5)
+    condemned = events.Condemned(slot="web", generation=1, code="UPH_X", why="no answer")
+    scenario.happens(condemned).acts()
+    assert short(scenario) == "no answer; SIGKILL in 10 s"
+
+
 def test_given_up():
     scenario = Scenario(web)
     scenario.acts()

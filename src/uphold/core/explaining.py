@@ -86,8 +86,7 @@ def _why_stopping(status: SlotStatus, now: Instant) -> str:
         return status.error.message
     if status.killed:
         return f"{status.why}; SIGKILL sent, not yet verified gone"
-    grace = 0.0 if status.terms is None else status.terms.stop.grace
-    left = max(0.0, status.since + grace - now)
+    left = max(0.0, status.since + status.grace - now)
     return f"{status.why}; SIGKILL in {duration_text(left)}"
 
 

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     """What to do, or when to look again, or neither."""
 
 _AFTER_A_FAILED_KILL: Final = 5.0
-_ABORT_GRACE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,11 +361,7 @@ def _others_alive(observed: Observed) -> bool:
 def _escalate(status: SlotStatus, situation: Situation) -> Verdict:
     if status.killed:
         return _kill_again(status, situation)
-    grace = 0.0
-    if status.terms is not None and not situation.declaration.hurried:
-        grace = status.terms.stop.grace
-        if not status.stop_asked:  # it is being aborted; that is no time to tidy up in
-            grace = min(grace, _ABORT_GRACE)
+    grace = 0.0 if situation.declaration.hurried else status.grace
     over = Instant(status.since + grace)
     if situation.now < over:
         return over
