@@ -29,6 +29,11 @@ def stop(slot: str, why: str = "") -> Stop:
     return Stop(slot=slot, why=why)
 
 
+def stop_for_now(slot: str, why: str = "") -> Stop:
+    """Stop it because the supervisor ends: its failures go on counting."""
+    return Stop(slot=slot, why=why, forgives=False)
+
+
 def kill(slot: str, why: str = "") -> Kill:
     return Kill(slot=slot, why=why)
 

@@ -159,6 +159,7 @@ def test_a_change_of_state_is_dated_and_nothing_else_is(state):
         assert after.since == (NOW.mono if moved else 900.0)
         # What is left of a run is not the run: it ended when its main process did.
         ended_before = state is State.STOPPING and after.state in RESTING
+        ended_before |= state is State.BACKOFF and after.state is State.EXITED
         assert after.seen == (SEEN if moved and not ended_before else 5)
         assert after.since_wall == (NOW.wall if moved else 0.0)
 
@@ -386,13 +387,24 @@ def test_a_worker_may_ask_for_more_time_to_end_but_not_for_less_or_for_ever():
 
 
 def test_an_exit_during_a_stop_is_noted_and_the_stop_goes_on_until_all_is_gone():
-    before = slot(State.STOPPING, stop_asked=True, failures=3)
-    noted = known(before, EXITED)
+    noted = known(slot(State.STOPPING, stop_asked=True), EXITED)
     assert noted.state is State.STOPPING
     assert noted.exit == FAILED
     gone = known(noted, GONE)
     assert gone.state is State.STOPPED
-    assert (gone.exit, gone.error, gone.failures, gone.identity) == (FAILED, None, 0, None)
+    assert (gone.exit, gone.error, gone.identity) == (FAILED, None, None)
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize(
+    ("forgives", "lasted", "left"), [(True, 1.0, 0), (False, 1.0, 3), (False, 60.0, 0)]
+)
+def test_failures_are_forgiven_by_a_stop_that_is_about_the_worker_and_by_a_stable_run(
+    forgives, lasted, left
+):
+    before = slot(State.RUNNING, failures=3, started_at=Instant(NOW.mono - lasted))
+    stopping = known(before, replace(STOP_BEGUN, forgives=forgives))
+    assert known(stopping, GONE).failures == left
 
 
 def test_an_end_that_is_learned_only_with_the_end_of_the_tree_is_an_end_like_any_other():
@@ -570,6 +582,14 @@ def test_one_that_was_unhealthy_when_it_ended_has_that_for_a_reason(finding, cod
     assert after.error is not None
     assert after.error.code == code
     assert finding.why in after.why
+
+
+def test_one_in_back_off_has_come_to_its_end_under_terms_that_want_no_other_run():
+    before = slot(State.BACKOFF, error=FAULT, why="exited with code 1", failures=2)
+    calmer = replace(web, restart=RestartPolicy.NO)
+    after = known(before, events.Amended(slot="web", terms=calmer))
+    assert (after.state, after.terms, after.error) == (State.EXITED, calmer, FAULT)
+    assert (after.why, after.seen) == (before.why, before.seen), "it ended when it ended"
 
 
 def test_what_is_no_fact_is_an_error():

@@ -21,7 +21,7 @@ from uphold.core.specs import (
     StopRule,
     WorkerSpec,
 )
-from uphold.core.statuses import SlotStatus, State
+from uphold.core.statuses import Exit, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 
 web = WorkerSpec(name="web", command=("serve",))
@@ -180,6 +180,31 @@ def test_what_has_ended_begins_anew_when_a_process_would_be_born_differently(sta
     assert begins_anew(ended, replace(web, command=("x",)))
     assert not begins_anew(ended, replace(web, labels=(("a", "b"),)))
     assert not begins_anew(ended, replace(web))
+
+
+def ended(code: int, policy: RestartPolicy, **more: object) -> SlotStatus:
+    terms = replace(web, restart=policy)
+    end = Exit(code=code, signal=None, at=0.0)
+    return SlotStatus(slot="web", state=State.EXITED, terms=terms, exit=end, **more)
+
+
+@pytest.mark.parametrize(
+    ("code", "before", "after", "begins"),
+    [
+        (0, RestartPolicy.NO, RestartPolicy.ALWAYS, True),
+        (1, RestartPolicy.NO, RestartPolicy.ON_FAILURE, True),
+        (0, RestartPolicy.NO, RestartPolicy.ON_FAILURE, False),
+        (0, RestartPolicy.ON_FAILURE, RestartPolicy.ALWAYS, True),
+        (0, RestartPolicy.ON_FAILURE, RestartPolicy.NO, False),
+    ],
+)
+def test_what_has_ended_begins_anew_when_the_policy_now_wants_that(code, before, after, begins):
+    assert begins_anew(ended(code, before), replace(web, restart=after)) is begins
+
+
+def test_an_end_of_which_the_books_say_nothing_is_no_reason_to_begin_anew():
+    lost = replace(ended(1, RestartPolicy.NO), exit=None)
+    assert not begins_anew(lost, replace(web, restart=RestartPolicy.ALWAYS))
 
 
 @pytest.mark.accepts("P8")

@@ -126,6 +126,18 @@ def test_start_and_stop_are_opposites_and_the_last_one_holds():
     assert entry(scenario).override.kick == scenario.declaration.version
 
 
+@pytest.mark.parametrize("wish", [orders.EnableWorkers, orders.ApproveWorkers])
+def test_to_allow_what_was_allowed_before_asks_nothing_of_it(wish):
+    scenario = Scenario(web).orders(wish(names=WEB))
+    assert entry(scenario).override.kick == 0
+
+
+@pytest.mark.parametrize(("hold", "lift", "_verb"), HOLDS.values())
+def test_what_is_allowed_to_run_again_shall_start(hold, lift, _verb):
+    scenario = Scenario(web).orders(hold(names=WEB)).orders(lift(names=WEB))
+    assert entry(scenario).override.kick == scenario.declaration.version
+
+
 def test_a_restart_is_a_declaration_too_and_wants_the_worker_up():
     scenario = Scenario(web).orders(orders.StopWorkers(names=WEB))
     scenario.orders(orders.RestartWorkers(names=WEB))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.steps import forget, kill, rest, start, stop, wait
+from core.steps import forget, kill, rest, start, stop, stop_for_now, wait
 from uphold.core import orders
 from uphold.core.declaring import Declaration, Entry
 from uphold.core.dependencies import (
@@ -97,6 +97,15 @@ def test_what_each_need_asks_of_a_one_shot(need, running, ended_well, ended_badl
     assert (waits_for(both) is None) is ended_well
 
 
+def test_a_reset_does_not_make_a_bad_end_a_good_one():
+    scenario = Scenario(job, after(web, job=Need.COMPLETED))
+    scenario.acts()
+    scenario.rises("job").at(1).exits("job", 1).orders(orders.ResetWorkers(names=("job",)))
+    scenario.acts()
+    assert scenario.status("job").error is None
+    assert waits_for(scenario) == "'job' to be completed (it exited with code 1 after 1.0 s)"
+
+
 def test_waiting_for_the_end_of_something_that_runs_says_so():
     scenario = Scenario(job, after(web, job=Need.COMPLETED))
     scenario.acts()
@@ -172,11 +181,11 @@ def test_removed_workers_are_stopped_in_reverse_order_slot_by_slot():
 @pytest.mark.accepts("P3")
 def test_a_dependent_that_cannot_be_killed_holds_nobody_back_for_ever():
     scenario = Scenario(db, web).expects(start(db), wait("web")).rises("db").expects(start(web))
-    scenario.rises("web").orders(orders.ShutDown()).expects(stop("web"))
+    scenario.rises("web").orders(orders.ShutDown()).expects(stop_for_now("web"))
     scenario.at(30).expects(kill("web"))
     fault = Fault(code="UPH_STOP_UNKILLABLE", message="process 7 of 'web' survived SIGKILL")
     scenario.at(32).happens(StopFailed(slot="web", generation=1, fault=fault))
-    scenario.expects(stop("db"))
+    scenario.expects(stop_for_now("db"))
 
 
 def test_find_cycle_finds_nothing_where_there_is_none():

@@ -101,6 +101,13 @@ def test_back_off_of_a_worker_no_longer_declared():
     assert why(None, forgotten, Instant(0.0)) == "exited with code 3"
 
 
+def test_being_aborted_says_when_sigkill_really_comes():
+    scenario = up(web).at(5)
+    condemned = events.Condemned(slot="web", generation=1, code="UPH_X", why="no answer")
+    scenario.happens(condemned).acts()
+    assert short(scenario) == "no answer; SIGKILL in 10 s"
+
+
 def test_given_up():
     scenario = Scenario(web)
     scenario.acts()
@@ -227,6 +234,20 @@ def test_an_ended_one_shot():
     )
     unknown = SlotStatus(slot="web", state=State.EXITED, why="ended unseen")
     assert why(None, unknown, Instant(0.0)) == "ended unseen"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "state", "rule"),
+    [
+        (RestartPolicy.NO, RestartPolicy.ALWAYS, "at its end", "It starts again, because"),
+        (RestartPolicy.ALWAYS, RestartPolicy.NO, "in back-off", "The rule restart = no wants no"),
+    ],
+)
+def test_a_changed_restart_policy_is_told_as_it_now_is(before, after, state, rule):
+    scenario = up(replace(web, restart=before)).at(5).exits("web", 1)
+    scenario.orders(orders.PauseSupervisor()).declares(replace(web, restart=after))
+    ended = f"It is {state}: exited with code 1 after 5.0 s; restart = {after}. {rule}"
+    assert ended in told(scenario)
 
 
 def test_several_slots_are_told_one_by_one():

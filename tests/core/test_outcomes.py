@@ -9,8 +9,8 @@ from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration
 from uphold.core.orders import Wish
 from uphold.core.outcomes import SETTLING, Accepted, Pending, Result, outcome
-from uphold.core.specs import Instant, RestartPolicy, WorkerSpec
-from uphold.core.statuses import Fault, SlotStatus, State
+from uphold.core.specs import Instant, RestartPolicy, Schedule, WorkerSpec
+from uphold.core.statuses import Due, Fault, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 
 web = WorkerSpec(name="web", command=("serve",))
@@ -25,6 +25,7 @@ RESET = orders.ResetWorkers(names=WEB)
 SCALE = orders.ScaleWorker(name="web", replicas=1)
 DECLARE = orders.Declare(specs=(web,))
 
+NEXT_RUN = Due(at=Instant(60.0), wall=60.0, rule="every 60 s", text="later")
 YES, NO, YET = "yes", "no", "not yet"
 BEFORE, AFTER = False, True
 
@@ -164,9 +165,57 @@ def test_a_one_shot_is_done_when_it_has_run_and_ended_well(error, ok):
     assert verdict == Result(name="web", ok=ok, state="exited", error=None if ok else FAULT.message)
 
 
+@pytest.mark.parametrize("wish", [orders.EnableWorkers, orders.ApproveWorkers])
+@pytest.mark.parametrize("state", [State.EXITED, State.BACKOFF, State.FAILED])
+def test_to_allow_what_was_allowed_before_is_done_at_once(state, wish):
+    ended = slot(state, since_order=BEFORE)
+    assert word(judged(wish(names=WEB), ended)) == YES
+    held = orders.DisableWorkers(names=WEB), orders.QuarantineWorkers(names=WEB)
+    allowed = orders.EnableWorkers(names=WEB), orders.ApproveWorkers(names=WEB)
+    scenario = Scenario(web)
+    for each in (*held, *held, *allowed):
+        scenario.orders(each)
+    assert word(judged(allowed[1], ended, declaration=scenario.declaration)) == YET
+
+
 def test_what_runs_on_other_terms_is_not_there_yet():
     old = slot(State.RUNNING, since_order=AFTER, terms=replace(web, command=("x",)))
     assert judged(DECLARE, old) == Pending()
+
+
+@pytest.mark.accepts("P27")
+@pytest.mark.parametrize(
+    "wish",
+    [
+        START,
+        RESET,
+        SCALE,
+        orders.ResumeWorkers(names=WEB),
+        orders.EnableWorkers(names=WEB),
+        orders.ApproveWorkers(names=WEB),
+    ],
+)
+def test_a_scheduled_run_need_not_end_for_an_order_although_its_next_one_has_other_terms(wish):
+    job = replace(web, schedule=Schedule(every=60.0))
+    declaration = Scenario(job).orders(wish).declaration
+    edited = slot(State.RUNNING, since_order=BEFORE, terms=replace(job, command=("x",)))
+    assert word(judged(wish, edited, declaration=declaration)) == YES
+    assert word(judged(RESTART, edited, declaration=declaration)) == YET
+    to_be_amended = slot(
+        State.RUNNING, since_order=BEFORE, terms=replace(job, labels=(("a", "b"),))
+    )
+    assert word(judged(wish, to_be_amended, declaration=declaration)) == YET
+    lost = slot(State.RUNNING, since_order=BEFORE, terms=None)
+    assert word(judged(wish, lost, declaration=declaration)) == YET
+
+
+@pytest.mark.accepts("P27")
+@pytest.mark.parametrize(("wish", "verdict"), [(START, YES), (RESTART, YET)])
+def test_a_start_is_content_with_a_scheduled_run_that_it_found_going_on(wish, verdict):
+    job = replace(web, schedule=Schedule(every=60.0))
+    ended = slot(State.WAITING, since_order=AFTER, terms=job, started_seen=6, due=NEXT_RUN)
+    declaration = Scenario(job).orders(wish).declaration
+    assert word(judged(wish, ended, declaration=declaration)) == verdict
 
 
 @pytest.mark.accepts("P27")
@@ -245,6 +294,17 @@ def test_a_paused_supervisor_says_that_nothing_will_happen_yet():
     assert isinstance(verdict, Result)
     assert (verdict.ok, verdict.state) == (False, "stopped")
     assert "uphold resume" in str(verdict.error)
+
+
+@pytest.mark.accepts("P27")
+def test_so_it_does_of_a_worker_that_the_file_no_longer_has():
+    paused = Scenario().orders(orders.PauseSupervisor()).declaration
+    verdict = judged(DECLARE, slot(State.RUNNING, since_order=BEFORE), declaration=paused)
+    assert isinstance(verdict, Result)
+    assert (verdict.ok, verdict.state) == (False, "running")
+    assert "uphold resume" in str(verdict.error)
+    ended = judged(DECLARE, slot(State.STOPPED, since_order=BEFORE), declaration=paused)
+    assert ended == Result(name="web", ok=True, state="removed")
 
 
 @pytest.mark.accepts("P27")

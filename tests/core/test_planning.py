@@ -14,6 +14,7 @@ from core.steps import (
     start,
     start_again,
     stop,
+    stop_for_now,
     wait,
     wait_afresh,
 )
@@ -40,6 +41,7 @@ app = replace(web, name="app", depends_on=(("db", Need.HEALTHY),))
 once = replace(web, name="once", restart=RestartPolicy.NO)
 pump = WorkerSpec(name="@pump", command=("pump",))
 WEB = ("web",)
+DB = ("db",)
 
 HOLDS = [
     (orders.PauseWorkers(names=WEB), orders.ResumeWorkers(names=WEB), "paused by ann"),
@@ -563,6 +565,44 @@ def test_the_reason_for_waiting_is_kept_up_to_date_and_said_once():
     scenario.expects(wait("app", "it is starting")).expects()
 
 
+def test_a_reset_clears_what_is_held_against_a_worker_that_has_ended():
+    spec = replace(web, restart=RestartPolicy.ON_FAILURE)
+    scenario = running(spec).exits("web", 1).expects(start_again(spec)).rises("web")
+    scenario.at(5).exits("web", 0).expects()
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web", "reset by ann")).expects()
+    status = scenario.status("web")
+    assert (status.state, status.failures, status.restarts) == (State.EXITED, 0, 0)
+
+
+def test_a_reset_clears_the_error_of_a_one_shot_that_has_failed_and_does_not_run_it_again():
+    scenario = running(once).exits("once", 1).orders(orders.ResetWorkers(names=("once",)))
+    scenario.expects(pardon("once")).expects(wake_at=NEVER)
+    assert (scenario.status("once").state, scenario.status("once").error) == (State.EXITED, None)
+
+
+# Another restart policy
+
+
+def test_what_has_ended_is_started_when_the_file_now_wants_another_run():
+    always = replace(once, restart=RestartPolicy.ALWAYS)
+    scenario = running(once).at(5).exits("once", 1).expects(wake_at=NEVER)
+    scenario.declares(always).expects(start(always, why="its terms changed"))
+
+
+def test_what_is_in_back_off_is_left_alone_when_the_file_wants_no_other_run():
+    rare = replace(web, backoff=Backoff(first=100.0, jitter=0.0))
+    never = replace(rare, restart=RestartPolicy.NO)
+    scenario = running(rare).at(5).exits("web", 1).expects(wake_at=105).declares(never)
+    scenario.expects(amend(never, why="restart = no")).at(1e6).expects(wake_at=NEVER)
+    assert scenario.status("web").state is State.EXITED
+    scenario.declares(rare).expects(start(rare))
+
+
+def test_what_could_not_be_started_is_tried_again_whatever_the_policy():
+    scenario = Scenario(once).expects(start(once)).cannot_start("once")
+    scenario.expects(start_again(once))
+
+
 # Scaling
 
 
@@ -618,31 +658,35 @@ def test_a_supervisor_that_ends_stops_dependents_first_and_companions_last():
         running(pump, db, app, web)
         .at(5)
         .orders(orders.ShutDown())
-        .expects(stop("app", "the supervisor is stopping"), stop("web"))
+        .expects(stop_for_now("app", "the supervisor is stopping"), stop_for_now("web"))
         .vanishes("web")
         .expects()
         .vanishes("app")
-        .expects(stop("db"))
+        .expects(stop_for_now("db"))
         .vanishes("db")
-        .expects(stop("@pump", "the supervisor is stopping"))
+        .expects(stop_for_now("@pump", "the supervisor is stopping"))
         .vanishes("@pump")
         .expects()
     )
 
 
 def test_a_paused_supervisor_that_ends_stops_its_workers_all_the_same():
-    running(web).orders(orders.PauseSupervisor()).orders(orders.ShutDown()).expects(stop("web"))
+    running(web).orders(orders.PauseSupervisor()).orders(orders.ShutDown()).expects(
+        stop_for_now("web")
+    )
 
 
 def test_a_supervisor_that_is_hurried_gives_nobody_any_grace():
-    scenario = running(db, app).at(5).orders(orders.ShutDown()).expects(stop("app"))
+    scenario = running(db, app).at(5).orders(orders.ShutDown()).expects(stop_for_now("app"))
     scenario.at(6).expects(wake_at=35).orders(orders.ShutDown(hurry=True))
     scenario.expects(kill("app")).vanishes("app")
-    scenario.expects(stop("db")).expects(kill("db")).vanishes("db").expects()
+    scenario.expects(stop_for_now("db")).expects(kill("db")).vanishes("db").expects()
 
 
 def test_a_start_under_way_is_stopped_too_when_the_supervisor_ends():
-    scenario = Scenario(web).expects(start(web)).orders(orders.ShutDown()).expects(stop("web"))
+    scenario = (
+        Scenario(web).expects(start(web)).orders(orders.ShutDown()).expects(stop_for_now("web"))
+    )
     scenario.cannot_start("web").expects()
     assert scenario.status("web").state is State.STOPPED
 
@@ -656,6 +700,55 @@ def test_the_end_of_the_supervisor_forgives_no_failures_and_lets_one_shots_run_a
     assert scenario.status("once").state is State.STOPPED
     assert scenario.status("web").failures == 1
     assert scenario.status("db").failures == 1
+
+
+@pytest.mark.accepts("P8")
+def test_a_worker_that_loops_is_not_forgiven_because_the_supervisor_ends_while_it_is_up():
+    scenario = failing_again(web).orders(orders.ShutDown()).expects(stop_for_now("web"))
+    scenario.exits("web", 0).vanishes("web").expects()
+    assert scenario.status("web").failures == 1
+    again = started_anew(scenario).expects(start_again(web)).rises("web").at(20).exits("web", 1)
+    assert again.status("web").failures == 2
+
+
+def test_one_that_was_up_long_enough_is_in_no_series_of_failures():
+    scenario = failing_again(web).at(100).orders(orders.ShutDown())
+    scenario.expects(stop_for_now("web")).vanishes("web")
+    assert scenario.status("web").failures == 0
+
+
+@pytest.mark.accepts("P8")
+def test_nor_is_one_forgiven_that_waits_for_another_when_the_supervisor_ends():
+    scenario = running(db, app).exits("app", 1).exits("db", 1).orders(orders.StopWorkers(names=DB))
+    scenario.expects(stop("db"), wait("app")).vanishes("db").orders(orders.ShutDown())
+    scenario.expects(stop_for_now("app")).vanishes("app")
+    assert scenario.status("app").failures == 1
+
+
+def test_one_that_is_stopped_for_its_own_sake_while_the_supervisor_ends_is_forgiven():
+    scenario = running(db, app).exits("db", 1).expects(start_again(db)).rises("db")
+    scenario.orders(orders.StopWorkers(names=("db", "app"))).orders(orders.ShutDown())
+    scenario.expects(stop("app")).vanishes("app").expects(stop("db")).vanishes("db")
+    assert scenario.status("db").failures == 0
+
+
+def test_a_person_forgives_what_was_stopped_with_the_supervisor():
+    scenario = failing_again(web).orders(orders.ShutDown()).expects(stop_for_now("web"))
+    again = started_anew(scenario.vanishes("web")).orders(orders.StartWorkers(names=WEB))
+    again.expects(start(web)).rises("web").at(20).exits("web", 1)
+    assert again.status("web").failures == 1
+
+
+def failing_again(spec: WorkerSpec) -> Scenario:
+    """Give a worker that has failed and is up again."""
+    scenario = running(spec).at(5).exits(spec.name, 1).expects(start_again(spec))
+    return scenario.rises(spec.name).at(10)
+
+
+def started_anew(scenario: Scenario) -> Scenario:
+    """Let the next supervisor go on with what the last one knew."""
+    scenario.declaration = replace(scenario.declaration, closing=None)
+    return scenario
 
 
 def test_a_companion_that_is_no_longer_needed_is_stopped_like_any_other():

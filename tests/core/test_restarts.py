@@ -12,12 +12,14 @@ from uphold.core.restarts import (
     comes_back,
     delay_after,
     due,
+    ended_well,
     exhausted,
     failures_after,
+    still_comes_back,
     succeeded,
 )
 from uphold.core.specs import Backoff, Instant, RestartPolicy, WorkerSpec
-from uphold.core.statuses import Exit, Identity, SlotStatus, State
+from uphold.core.statuses import Exit, Finding, Health, Identity, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 from uphold.wire.codecs import decode, encode
 
@@ -56,6 +58,37 @@ def test_an_end_that_nobody_saw_is_a_failure():
 def test_the_policy_says_after_which_ends_there_is_another_run(policy, returning):
     spec = replace(web, restart=policy)
     assert [end for end in (WELL, BADLY, KILLED, UNSEEN) if comes_back(end, spec)] == returning
+
+
+@pytest.mark.parametrize(
+    ("policy", "returning"),
+    [
+        (RestartPolicy.NO, [None]),
+        (RestartPolicy.ON_FAILURE, [None, BADLY, KILLED, UNSEEN]),
+        (RestartPolicy.ALWAYS, [None, WELL, BADLY, KILLED, UNSEEN]),
+    ],
+)
+def test_so_it_does_about_an_end_that_came_before_it_and_not_about_what_never_ran(
+    policy, returning
+):
+    spec = replace(web, restart=policy)
+    slots = [SlotStatus(slot="web", exit=end) for end in (None, WELL, BADLY, KILLED, UNSEEN)]
+    assert [each.exit for each in slots if still_comes_back(each, spec)] == returning
+
+
+def test_what_was_ended_because_it_did_badly_has_not_ended_well_whatever_its_code():
+    found = Finding(health=Health.UNHEALTHY, why="no answer", code="UPH_PROBE_FAILED")
+    condemned = SlotStatus(slot="web", exit=WELL, finding=found)
+    assert still_comes_back(condemned, replace(web, restart=RestartPolicy.ON_FAILURE))
+    assert not ended_well(replace(condemned, terms=web))
+
+
+def test_only_a_run_that_is_over_has_ended_well():
+    good = SlotStatus(slot="web", terms=web, exit=WELL)
+    assert ended_well(good)
+    assert not ended_well(replace(good, exit=BADLY))
+    assert not ended_well(replace(good, exit=None))
+    assert not ended_well(replace(good, terms=None))
 
 
 def test_a_policy_that_does_not_exist_is_never_taken_for_no():

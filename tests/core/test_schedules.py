@@ -278,6 +278,19 @@ def test_a_start_that_must_wait_for_another_worker_is_not_forgotten():
     assert scenario.status("job").state is State.STARTING
 
 
+def test_reset_clears_a_failed_run_and_lets_it_wait_for_the_next():
+    scenario = Scenario(job)
+    settled(scenario)
+    settled(scenario.at(60))
+    settled(runs(scenario, code=7))
+    assert scenario.status("job").state is State.EXITED
+    wish = orders.ResetWorkers(names=NAMES)
+    assert settled(scenario.orders(wish)) == ["Pardon", "Wait"]
+    assert done(scenario, wish).ok
+    assert "next run at" in scenario.status("job").why
+    assert scenario.status("job").error is None
+
+
 def test_stop_withholds_it_until_it_is_started_again():
     scenario = Scenario(job)
     settled(scenario)
@@ -525,6 +538,14 @@ def test_a_run_that_waits_for_its_dependency_is_looked_at_before_it_is_too_late(
     assert scenario.decides().wakes == (("job", looks),)
 
 
+def test_a_run_that_is_looked_at_when_it_is_too_late_is_too_late_however_times_are_rounded():
+    spec = replace(job, schedule=Schedule(every=20.0), depends_on=(("db", Need.STARTED),))
+    scenario = Scenario(replace(db, autostart=False), spec).at(2025.1499999999999)
+    settled(scenario)
+    settled(scenario.at(scenario.decides().wake_at))
+    assert settled(scenario.at(scenario.decides().wake_at)) == ["Skip", "Wait"]
+
+
 def test_a_run_at_load_waits_for_its_dependency_however_long_that_takes():
     spec = replace(having(at_load=True, every=3600.0), depends_on=(("db", Need.STARTED),))
     scenario = Scenario(db, spec)
@@ -533,6 +554,49 @@ def test_a_run_at_load_waits_for_its_dependency_however_long_that_takes():
     assert settled(scenario.at(300).rises("db")) == ["Start"]
     assert settled(runs(scenario)) == ["Wait"]
     assert scenario.status("job").why == "next run at 2026-01-01 01:05:00 UTC"
+
+
+def failed_without_its_dependency(schedule: Schedule) -> Scenario:
+    """Give a job whose run of 01:00 has failed while what it depends on went away."""
+    retried = replace(
+        job,
+        restart=RestartPolicy.ON_FAILURE,
+        schedule=schedule,
+        depends_on=(("db", Need.STARTED),),
+    )
+    scenario = Scenario(replace(db, restart=RestartPolicy.NO), retried)
+    settled(scenario)
+    settled(scenario.rises("db"))
+    settled(scenario.at(3600))
+    settled(scenario.rises("job").at(3605).exits("db", 1).exits("job", 1))
+    assert "waits for 'db'" in scenario.status("job").why
+    return scenario
+
+
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize("schedule", [Schedule(every=3600.0), HOURLY])
+def test_a_retry_waits_for_its_dependency_goes_on_counting_and_leaves_the_next_run_its_time(
+    schedule,
+):
+    scenario = failed_without_its_dependency(schedule).at(4000)
+    settled(scenario.orders(orders.StartWorkers(names=("db",))))
+    assert settled(scenario.rises("db")) == ["Start"]
+    settled(scenario.rises("job").at(4005).exits("job", 1))
+    assert (scenario.status("job").failures, scenario.status("job").restarts) == (2, 1)
+    assert settled(scenario.at(4010)) == ["Start"]
+    settled(runs(scenario))
+    assert "next run at 2026-01-01 02:00" in scenario.status("job").why
+
+
+@pytest.mark.parametrize("schedule", [Schedule(every=3600.0), HOURLY])
+def test_a_retry_that_waits_beyond_the_next_run_is_that_run(schedule):
+    scenario = failed_without_its_dependency(schedule)
+    assert settled(scenario.at(7800)) == []
+    settled(scenario.orders(orders.StartWorkers(names=("db",))))
+    assert settled(scenario.rises("db")) == ["Start"]
+    settled(runs(scenario))
+    assert settled(scenario.at(10700)) == []
+    assert scenario.status("job").due.skipped == 0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from uphold.core.specs import StopRule, WorkerSpec
 from uphold.core.statuses import (
+    ABORT_GRACE,
     ALIVE,
     RESTING,
     TRANSITIONS,
@@ -103,6 +105,20 @@ def test_a_slot_nobody_has_heard_of_is_stopped_and_was_never_started():
     assert (status.generation, status.failures, status.restarts) == (0, 0, 0)
     assert status.identity is None
     assert status.error is None
+
+
+@pytest.mark.parametrize(
+    ("grace", "asked", "expected"),
+    [(30.0, True, 30.0), (30.0, False, ABORT_GRACE), (5.0, False, 5.0)],
+)
+def test_an_abort_is_no_time_to_tidy_up_in(grace, asked, expected):
+    terms = WorkerSpec(name="web", stop=StopRule(grace=grace))
+    status = SlotStatus(slot="web", state=State.STOPPING, terms=terms, stop_asked=asked)
+    assert status.grace == expected
+
+
+def test_a_run_without_terms_has_no_grace():
+    assert SlotStatus(slot="web", state=State.STOPPING, stop_asked=True).grace == 0.0
 
 
 def _reachable(start: State) -> set[State]:

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from uphold.core import orders
+from uphold.core.events import Sickened
 from uphold.core.specs import Need, RestartPolicy, WorkerSpec
-from uphold.core.statuses import State
+from uphold.core.statuses import Health, State
 from uphold.engine.supervisor import Supervisor
 from uphold.testing.journals import MemoryJournal
 from uphold.testing.stages import Stage
@@ -207,3 +208,30 @@ async def test_facts_are_kept_when_recording_them_raises(stage):
         if getattr(recorded.event, "TYPE", "") == "worker.exited"
     ]
     assert [event.exit.code for event in told] == [3], "and told once"
+
+
+@pytest.mark.accepts("P27")
+@on_stage(ONCE)
+async def test_a_start_is_not_honoured_by_an_end_that_came_before_it(stage):
+    """A turn is held up; meanwhile a run ends, and then somebody orders a start."""
+    await stage.clock.advance(5)
+    held_up, append = asyncio.Event(), stage.journal.append
+
+    async def append_later(batch):
+        await held_up.wait()
+        await append(batch)
+
+    stage.journal.append = append_later
+    about = {"slot": "once", "generation": 1}
+    stage.supervisor._report(Sickened(**about, health=Health.DEGRADED, why="slow"))
+    await stage.clock.settle()
+    stage.driver.end("once", 0)
+    desk = stage.supervisor.desk
+    wish = desk.order(orders.StartWorkers(names=("once",)), author="ann", origin="test")
+    ordered = asyncio.ensure_future(desk.submit(wish))
+    await stage.clock.settle()
+    held_up.set()
+    job = await ordered
+    await stage.clock.advance(1)
+    assert stage.status("once").generation == 2
+    assert job.results["once"].state == "running"

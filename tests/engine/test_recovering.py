@@ -186,6 +186,28 @@ def test_failures_are_forgiven_by_a_person_who_restarts_everything_and_by_nobody
     assert asyncio.run(go()) == expected
 
 
+@pytest.mark.accepts("P8")
+@pytest.mark.parametrize(("forgive", "failures"), [(True, 1), (False, 3)])
+def test_a_worker_that_is_up_when_the_supervisor_stops_is_counted_on_by_the_next(forgive, failures):
+    async def go():
+        stage = await Stage(WEB).start()
+        for _ in range(2):
+            stage.driver.end("web", 1)
+            await stage.clock.advance(5)
+        assert (stage.status("web").state, stage.status("web").failures) == (State.RUNNING, 2)
+        await stage.supervisor.stop()
+        await stage.crash()
+        await stage.supervisor.start(forgive=forgive)
+        await stage.clock.settle()
+        stage.driver.end("web", 1)
+        await stage.clock.settle()
+        counted = stage.status("web").failures
+        await stage.supervisor.abandon()
+        return counted
+
+    assert asyncio.run(go()) == failures
+
+
 @pytest.mark.accepts("P8", "P9")
 def test_what_ended_with_the_machine_is_on_record_as_stopped_and_is_no_failure():
     async def go():

@@ -77,7 +77,11 @@ class Episodes:
                 self._begun(slot)
             case events.WaitBegun(afresh=True):
                 self._forget(slot)
-            case events.Pardoned() | events.Rested() | events.StateChanged(after=State.STOPPED):
+            case events.StateChanged(after=State.STOPPED):
+                self._since.pop(slot, None)  # a stop is no failure: no delay follows it
+            case events.StopBegun(forgives=False):
+                self._put_off(slot, row)
+            case events.Pardoned() | events.Rested() | events.StopBegun():
                 self._forget(slot)
 
     def _begun(self, slot):
@@ -86,6 +90,16 @@ class Episodes:
 
     def _forget(self, slot):
         self._failures[slot] = self._automatic[slot] = 0
+
+    def _put_off(self, slot, row):
+        """Only the supervisor ends: a series goes on, unless this run has lasted long enough."""
+        since = self._up_since.get(slot) if slot not in self._since else None
+        if since is None or row is None or row.terms is None:
+            return
+        stable = row.terms.stable_after
+        lasted = self._eye.now - self._eye.booted - since
+        if lasted >= stable - TOLERANCE and not row.failures:
+            self._forget(slot)
 
     def _failed(self, slot, row):
         lasted = self._lasted.pop(slot, None)

@@ -243,7 +243,10 @@ class Eye:
     def _recalled(self, status):
         """Check what a new supervisor believes before anything has happened (P8: it counts on)."""
         row = self.disk.written.slots[status.slot][1]
-        if (status.failures, status.generation) != (row.failures, row.generation):
+        # How long a run lasted that ended with the machine is unknown: it is in no series.
+        lost = status.why == "the machine was restarted" and row.state is not State.WAITING
+        failures = 0 if lost and row.state is not State.STOPPED else row.failures
+        if (status.failures, status.generation) != (failures, row.generation):
             self.wrong(f"P8: {brief(status)} is taken from {brief(row)}")
 
     def _on_record(self, slot):

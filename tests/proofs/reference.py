@@ -32,6 +32,7 @@ FRESH = {
     "since": 0.0,
     "terms": None,
     "well": True,
+    "ran": False,
     "hopeless": False,
     "again": False,
     "renew": False,
@@ -80,21 +81,22 @@ class Reference:
             return 4
         if verb == "scale" and not 0 <= number <= 1000:
             return 2
+        lifts = verb in ("start", "resume") or not self.wanted(name)
         says = {"replicas": number} if verb == "scale" else SAYS[verb]
         self.ordered.setdefault(name, {}).update(says)
         for slot, each in self.slots.items():
             if owner(slot) == name:
-                self._mark(verb, each)
+                self._mark(verb, each, lifts=lifts)
         return 0
 
-    def _mark(self, verb, each):
+    def _mark(self, verb, each, *, lifts):
         if verb == "restart":
             each["renew"] = True
-        ended = each["state"] in ("backoff", "exited", "failed", "waiting")
-        if verb in ("start", "resume", "enable", "approve") and ended:
+        ended = each["state"] not in ALIVE
+        if verb in ("start", "resume", "enable", "approve") and ended and lifts:
             each["again"] = True
-        if verb == "reset" and (ended or each["state"] in ("running", "stopping")):
-            each["pardon"] = each["state"] != "exited"
+        if verb == "reset":
+            each["pardon"] = True
 
     def declare(self, specs):
         """Let the file say this: what it changes is no longer overridden."""
@@ -114,10 +116,8 @@ class Reference:
         """Let the process of a slot end by itself; None: nobody saw how."""
         each = self.slots[slot]
         terms = each["terms"]
-        each.update(well=code == 0, since=self.now, pardon=False)
-        if terms.restart is RestartPolicy.NO or (
-            terms.restart is RestartPolicy.ON_FAILURE and each["well"]
-        ):
+        each.update(well=code == 0, ran=True, since=self.now, pardon=False)
+        if not comes_back(each, terms):
             each["state"] = "exited"
         else:
             stable = self.now - each["born"] >= terms.stable_after
@@ -125,12 +125,34 @@ class Reference:
 
     def close(self, *, keep):
         """End the supervisor in order: with its workers, or leaving them."""
+        counting = {slot for slot, each in self.slots.items() if self._counts_on(slot, each)}
         for slot, each in () if keep else [*self.slots.items()]:
             self._forgive_live(each)  # a reset that came while all acting was suspended
             if each["state"] not in ("backoff", "failed"):  # failures are remembered
+                left = each["failures"] if slot in counting else 0
                 self._rest(each)
+                each["failures"] = left
                 if slot not in self.declared(owner(slot)):
                     del self.slots[slot]
+
+    def _counts_on(self, slot, each):
+        """Tell whether the end of the supervisor leaves a slot in its series of failures."""
+        name, state = owner(slot), each["state"]
+        if state != "running" or not self.wanted(name):
+            return state == "stopped" or (state == "waiting" and self.wanted(name))
+        return self._stops_at(name) - each["born"] < each["terms"].stable_after
+
+    def _stops_at(self, name):
+        """Say when a worker is asked to end with the supervisor: after those who lean on it."""
+        alive = [slot for slot, each in self.slots.items() if each["state"] in ALIVE]
+        leaning = [slot for slot in alive if name in self._after(slot)]
+        return max((self._gone_at(slot) for slot in leaning), default=self.now)
+
+    def _gone_at(self, slot):
+        if self.slots[slot]["state"] == "stopping":
+            return self._due(slot)
+        grace = self.slots[slot]["terms"].stop.grace if slot in self.deaf else 0.0
+        return self._stops_at(owner(slot)) + grace
 
     def reopen(self, dying=()):
         """Let the next supervisor find what lives, and that some have died meanwhile."""
@@ -219,6 +241,7 @@ class Reference:
             each.update(pardon=False, failures=0, restarts=0)
             each["again"] |= state in ("backoff", "failed")
         anew = each["again"] or each["renew"] or moved
+        anew |= state == "exited" and terms != spec and comes_back(each, spec)
         if state == "running":
             if each["renew"] or moved:
                 self._stop(slot, each)
@@ -226,11 +249,14 @@ class Reference:
                 each["terms"] = spec
         elif state == "stopped" or (state == "failed" and terms != spec) or anew:
             if state != "exited" or anew:
-                self._start(slot, each, spec, forgiven=True)
+                counted = state == "stopped" and each["failures"] and not anew
+                self._start(slot, each, spec, forgiven=not counted)
         elif state == "waiting":
             self._start(slot, each, spec, forgiven=not each["failures"])
         elif state == "backoff":
-            if each["hopeless"] or each["failures"] > spec.max_restarts:
+            if each["ran"] and not comes_back(each, spec):
+                each.update(state="exited", terms=spec)
+            elif each["hopeless"] or each["failures"] > spec.max_restarts:
                 each["state"] = "failed"
             elif self._due(slot) <= self.now:
                 self._start(slot, each, spec, forgiven=False)
@@ -241,7 +267,7 @@ class Reference:
         if not all(self._meets(name, need) for name, need in spec.depends_on):
             each.update(state="waiting", again=False)
             return
-        each.update(again=False, renew=False, hopeless=False, terms=spec)
+        each.update(again=False, renew=False, hopeless=False, ran=False, terms=spec)
         each["generation"] += 1
         each["restarts"] += not forgiven
         if self.unlucky.get(slot):
@@ -274,12 +300,19 @@ class Reference:
 
     def _stop(self, slot, each):
         if slot in self.deaf:
-            each.update(state="stopping", since=self.now)
+            each.update(state="stopping", since=self.now, failures=0)
         else:
             self._rest(each)
 
     def _rest(self, each):
         each.update(state="stopped", failures=0, again=False, hopeless=False, pardon=False)
+
+
+def comes_back(each, spec):
+    """Tell whether the restart policy wants another run after the end of the last one."""
+    if spec.restart is RestartPolicy.ON_FAILURE:
+        return not each["well"]
+    return spec.restart is RestartPolicy.ALWAYS
 
 
 def owner(slot):

@@ -15,7 +15,7 @@ from uphold.core import events
 from uphold.core.altering import alter
 from uphold.core.events import Moment, SlotFact
 from uphold.core.names import worker_of
-from uphold.core.restarts import comes_back, failures_after, succeeded
+from uphold.core.restarts import comes_back, failures_after, succeeded, was_stable
 from uphold.core.specs import Instant, WorkerSpec
 from uphold.core.statuses import (
     ALIVE,
@@ -96,7 +96,8 @@ def absorb(status: SlotStatus, fact: SlotFact, at: Moment, seen: int) -> SlotSta
     assert isinstance(after, State)
     if after not in TRANSITIONS[before]:
         return Illegal(slot=status.slot, before=before, after=after, fact=type(fact).__name__)
-    if before is State.STOPPING and not status.stop_asked and after in RESTING:
+    left_over = before is State.STOPPING and not status.stop_asked and after in RESTING
+    if left_over or (before is State.BACKOFF and after is State.EXITED):
         # Its run ended when its main process did: what was ordered since is still to be honoured.
         seen = status.seen
     return alter(status, **changes, since=at.mono, since_wall=at.wall, seen=seen)
@@ -127,7 +128,7 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
         case events.Gone():
             return _gone(status, fact, at)
         case events.StopBegun():
-            return _stopping(status, fact)
+            return _stopping(status, fact, at)
         case events.KillBegun():
             return {"killed": True, "error": None}
         case events.StopFailed():
@@ -146,6 +147,8 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
             calm: Changes = {"failures": 0, "restarts": 0, "hopeless": False, "error": error}
             ended = status.state in (State.FAILED, State.BACKOFF)
             return calm | _rested("reset") if ended else calm
+        case events.Amended() if status.state is State.BACKOFF:
+            return {"terms": fact.terms, "state": State.EXITED}
         case events.Amended():
             return _amended(status, fact.terms)
         case events.Appointed() | events.Skipped():
@@ -284,15 +287,17 @@ def _not_started(status: SlotStatus, fact: events.StartFailed) -> Changes:
     }
 
 
-def _stopping(status: SlotStatus, fact: events.StopBegun) -> Changes:
+def _stopping(status: SlotStatus, fact: events.StopBegun, at: Moment) -> Changes:
     # A run that was put off is not wanted any more, unless it is what this stop is for.
     due = fact.due or (None if status.due is None else alter(status.due, owed=False))
+    stable = status.terms is not None and was_stable(status, at.mono, status.terms)
     # What went wrong before is no trouble of this stop.
     return {
         "state": State.STOPPING,
         "stop_asked": True,
         "killed": False,
         "hopeless": False,
+        "failures": 0 if fact.forgives or stable else status.failures,
         "error": None,
         "due": due,
         "why": fact.why,
@@ -339,7 +344,6 @@ def _gone(status: SlotStatus, fact: events.Gone, at: Moment) -> Changes:
             "identity": None,
             "exit": end,
             "error": None,
-            "failures": 0,
         }
     # The run was over when its main process ended: what that left behind makes it no longer.
     over = status.since if status.state is State.STOPPING else at.mono

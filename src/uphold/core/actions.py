@@ -28,6 +28,8 @@ class Stop:
     why: str
     due: Due | None = None
     """The run that follows as soon as this one has ended."""
+    forgives: bool = True
+    """Its failures no longer count; they do if only the supervisor ends (P8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ class Pardon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amend:
-    """Let a live slot go on under terms that need no restart."""
+    """Let a slot go on under terms that need no restart, or rest under terms that want none."""
 
     slot: str
     spec: WorkerSpec

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core.declaring import Entry, follow_file
 from uphold.core.names import is_companion
 from uphold.core.overrides import PLAIN, Override, after_absence
+from uphold.core.restarts import still_comes_back
 from uphold.core.specs import Kind, WorkerSpec
 from uphold.core.statuses import Admin, SlotStatus, State
 
@@ -82,6 +83,8 @@ def begins_anew(status: SlotStatus, spec: WorkerSpec) -> bool:
     """Tell whether a slot that has ended is started again because its terms are now these."""
     if status.terms is None or status.terms == spec:
         return False
+    if status.state is State.EXITED and status.exit is not None and still_comes_back(status, spec):
+        return True
     return status.state is State.FAILED or bool(restarting(status.terms, spec))
 
 

@@ -184,8 +184,9 @@ def _about_workers(
         if refusal is not None:
             return refusal
         override = _overridden(entry.override, wish, version)
-        if entry.spec.schedule is not None and not isinstance(wish, orders.StartWorkers):
-            # Let back on its schedule, it waits for its time: only a start means "now".
+        # Let back on its schedule, it waits for its time: only a start means "now".
+        waits = entry.spec.schedule is not None and not isinstance(wish, orders.StartWorkers)
+        if waits or (isinstance(wish, _ALLOWING) and entry.wanted):
             override = replace(override, kick=entry.override.kick)
         if not isinstance(wish, _NOBODYS_WISH | orders.ScaleWorker):
             override = replace(override, by=by, order=order.id)
@@ -244,6 +245,10 @@ _NOBODYS_WISH: Final = (
     orders.SignalWorkers | orders.WithholdWorkers | orders.ReleaseWorkers | orders.Errand
 )
 """What says nothing about whether a worker shall run, once it is over."""
+
+
+_ALLOWING: Final = orders.EnableWorkers | orders.ApproveWorkers
+"""What allows a worker to run, and asks nothing of one that was allowed to before."""
 
 
 _LIFTED_BY: Final = {

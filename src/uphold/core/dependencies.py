@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from uphold.core.health import slot_health
+from uphold.core.restarts import ended_well
 from uphold.core.specs import Need
 from uphold.core.statuses import ALIVE, UNKILLABLE, Health, State
 
@@ -40,7 +41,7 @@ def _is_met(entry: Entry, need: Need, observed: Observed) -> bool:
     return all(
         status is not None
         and _arrived(status, entry) in wanted_states
-        and (status.state is not State.EXITED or status.error is None)
+        and (status.state is not State.EXITED or ended_well(status))
         and (need is not Need.HEALTHY or slot_health(status) is Health.HEALTHY)
         for status in statuses
     )
@@ -48,7 +49,7 @@ def _is_met(entry: Entry, need: Need, observed: Observed) -> bool:
 
 def _arrived(status: SlotStatus, entry: Entry) -> State:
     """Say where a slot has got to; one that ran on its schedule and waits again has ended."""
-    ran = entry.spec.schedule is not None and status.exit is not None and status.error is None
+    ran = entry.spec.schedule is not None and ended_well(status)
     return State.EXITED if ran and status.state is State.WAITING else status.state
 
 

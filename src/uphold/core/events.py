@@ -92,6 +92,8 @@ class StopBegun:
     why: str
     due: Due | None = None
     """The run that follows as soon as this one has ended."""
+    forgives: bool = True
+    """Its earlier failures no longer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +175,10 @@ class Pardoned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amended:
-    """Its terms changed in a way that needs no restart; it goes on under the new ones."""
+    """Its terms changed in a way that needs no restart; it goes on under the new ones.
+
+    One in back-off, which they want no more, has come to its end.
+    """
 
     TYPE: ClassVar[str] = "worker.amended"
     slot: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.absorbing import duration_text
-from uphold.core.restarts import due, exhausted
+from uphold.core.changes import begins_anew
+from uphold.core.restarts import due, exhausted, still_comes_back
 from uphold.core.schedules import next_text, rule_text
 from uphold.core.specs import Instant
 from uphold.core.statuses import Admin, Health, SlotStatus, State
@@ -13,7 +14,7 @@ from uphold.core.statuses import Admin, Health, SlotStatus, State
 if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration, Entry
-    from uphold.core.specs import Schedule
+    from uphold.core.specs import Schedule, WorkerSpec
 
 _STATE_WORDS: Final = {
     State.STOPPED: "stopped",
@@ -47,13 +48,18 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
         case State.EXITED if _next_run(entry, status):
             return f"{status.why}{_next_run(entry, status)}"
         case State.EXITED:
-            policy = "" if status.terms is None else f"; restart = {status.terms.restart}"
-            return f"{status.why}{policy}"
+            return f"{status.why}{_policy(entry, status)}"
         case State.STOPPED:
             lasting = duration_text(max(0.0, now - status.since))
             return _why_stopped(entry, status, lasting)
         case _:
             assert_never(status.state)
+
+
+def _policy(entry: Entry | None, status: SlotStatus) -> str:
+    """Name the rule that goes for a slot which has ended, as the end of a sentence."""
+    spec = status.terms if entry is None else entry.spec
+    return "" if spec is None else f"; restart = {spec.restart}"
 
 
 def _why_running(status: SlotStatus, now: Instant) -> str:
@@ -80,8 +86,7 @@ def _why_stopping(status: SlotStatus, now: Instant) -> str:
         return status.error.message
     if status.killed:
         return f"{status.why}; SIGKILL sent, not yet verified gone"
-    grace = 0.0 if status.terms is None else status.terms.stop.grace
-    left = max(0.0, status.since + grace - now)
+    left = max(0.0, status.since + status.grace - now)
     return f"{status.why}; SIGKILL in {duration_text(left)}"
 
 
@@ -89,6 +94,8 @@ def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
     spec = status.terms if entry is None else entry.spec
     if spec is None:
         return status.why
+    if not still_comes_back(status, spec):
+        return f"{status.why}{_policy(entry, status)}"
     left = max(0.0, due(status, spec) - now)
     tries = "" if spec.max_restarts is None else f", try {status.failures} of {spec.max_restarts}"
     return f"{status.why}; starts again in {duration_text(left)}{tries}"
@@ -169,13 +176,8 @@ def _next(
     spec = entry.spec
     name = spec.name
     match status.state:
-        case State.BACKOFF if not exhausted(status, spec):
-            left = duration_text(max(0.0, due(status, spec) - now))
-            runs = "1 failed run" if status.failures == 1 else f"{status.failures} failed runs"
-            return (
-                f"The rule is restart = {spec.restart} with back-off: {runs} in a row, "
-                f"so the next start is in {left}; sooner with: uphold start {name}."
-            )
+        case State.BACKOFF:
+            return _after_back_off(spec, status, now)
         case State.WAITING | State.EXITED | State.FAILED if spec.schedule is not None:
             return f"{_skipped(status)}Sooner with: uphold start {name}."
         case State.RUNNING if spec.schedule is not None:
@@ -188,12 +190,31 @@ def _next(
         case State.WAITING:
             return "It starts as soon as that is so."
         case State.EXITED:
-            return f"The rule restart = {spec.restart} wants no other run after this end."
+            return _after_its_end(spec, status)
         case State.RUNNING:
             count = "never restarted" if not status.restarts else f"restarted {status.restarts} x"
             return f"Generation {status.generation}, {count} by itself."
         case _:
             return ""
+
+
+def _after_back_off(spec: WorkerSpec, status: SlotStatus, now: Instant) -> str:
+    if not still_comes_back(status, spec):
+        return _after_its_end(spec, status)
+    if exhausted(status, spec):
+        return ""
+    left = duration_text(max(0.0, due(status, spec) - now))
+    runs = "1 failed run" if status.failures == 1 else f"{status.failures} failed runs"
+    return (
+        f"The rule is restart = {spec.restart} with back-off: {runs} in a row, "
+        f"so the next start is in {left}; sooner with: uphold start {spec.name}."
+    )
+
+
+def _after_its_end(spec: WorkerSpec, status: SlotStatus) -> str:
+    if begins_anew(status, spec):
+        return "It starts again, because its terms were changed."
+    return f"The rule restart = {spec.restart} wants no other run after this end."
 
 
 def _skipped(status: SlotStatus) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import orders
-from uphold.core.changes import begins_anew
+from uphold.core.changes import at_next_run, begins_anew, restarting
 from uphold.core.specs import Instant
 from uphold.core.statuses import ALIVE, RESTING, UNKILLABLE, SlotStatus, State
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Declaration, Entry
     from uphold.core.orders import Wish
+    from uphold.core.specs import WorkerSpec
 
 SETTLING: Final = 0.15
 """Seconds a process must stay up before a start somebody waits for is called done (B-72)."""
@@ -51,14 +52,11 @@ def outcome(
     """Say what an order has come to for one of its workers."""
     entry = declaration.workers.get(name)
     if entry is None:
-        return _emptied(name, observed, "removed")
+        removed = _emptied(name, observed, "removed")
+        waits = isinstance(removed, Pending) and declaration.paused
+        return _put_off(name, observed.of(name), observed) if waits else removed
     if declaration.paused:
-        return Result(
-            name=name,
-            ok=False,
-            state=_summary(entry, observed),
-            error="the supervisor is paused: the order is acted on after `uphold resume`",
-        )
+        return _put_off(name, entry.slots(), observed)
     declared = frozenset(entry.slots())
     extra = [slot for slot in observed.of(name) if slot not in declared]
     if any(observed.slots[slot].state in ALIVE for slot in extra):
@@ -66,6 +64,15 @@ def outcome(
     if not entry.wanted:
         return _emptied(name, observed, "stopped")
     return _risen(accepted, entry, observed, now)
+
+
+def _put_off(name: str, slots: tuple[str, ...], observed: Observed) -> Result:
+    return Result(
+        name=name,
+        ok=False,
+        state=_summary(slots, observed),
+        error="the supervisor is paused: the order is acted on after `uphold resume`",
+    )
 
 
 def _risen(accepted: Accepted, entry: Entry, observed: Observed, now: Instant) -> Result | Pending:
@@ -82,7 +89,7 @@ def _risen(accepted: Accepted, entry: Entry, observed: Observed, now: Instant) -
             if verdict.at is None:
                 return verdict
             later = verdict
-    return later or Result(name=name, ok=True, state=_summary(entry, observed))
+    return later or Result(name=name, ok=True, state=_summary(entry.slots(), observed))
 
 
 def _slot_risen(
@@ -94,7 +101,7 @@ def _slot_risen(
     restart = isinstance(accepted.wish, orders.RestartWorkers)
     fresh = status.started_seen >= accepted.version if restart else True
     match status.state:
-        case State.RUNNING if fresh and status.terms == entry.spec:
+        case State.RUNNING if fresh and _on_its_terms(status, entry.spec):
             settled = Instant(status.since + SETTLING)
             return None if now >= settled else Pending(at=settled)
         case State.BACKOFF | State.FAILED if status.seen >= accepted.version:
@@ -105,12 +112,24 @@ def _slot_risen(
             accepted.wish, orders.Declare | orders.ScaleWorker
         ):
             return Pending() if begins_anew(status, entry.spec) else None
+        case State.EXITED | State.FAILED | State.BACKOFF if isinstance(
+            accepted.wish, orders.EnableWorkers | orders.ApproveWorkers
+        ):
+            return Pending() if entry.override.kick > status.seen else None
         case State.EXITED | State.WAITING if isinstance(accepted.wish, orders.ResetWorkers):
-            return None  # nothing to forgive: it has not failed
+            return None  # its failures are forgiven, and that is all: it has not been given up
         case State.STOPPING if status.error is not None:
             return status.error.message
         case _:
             return Pending()
+
+
+def _on_its_terms(status: SlotStatus, spec: WorkerSpec) -> bool:
+    """Tell whether a run goes on as it should; what the file changed may be for the next one."""
+    terms = status.terms
+    if terms is None or terms == spec:
+        return terms == spec
+    return at_next_run(terms, spec) and bool(restarting(terms, spec))
 
 
 def _back_on_schedule(accepted: Accepted, status: SlotStatus) -> bool:
@@ -120,7 +139,10 @@ def _back_on_schedule(accepted: Accepted, status: SlotStatus) -> bool:
     if status.due is None or status.due.owed or status.state not in RESTING - {State.STOPPED}:
         return False
     if isinstance(accepted.wish, orders.StartWorkers | orders.RestartWorkers):
-        return status.state is State.WAITING and status.started_seen >= accepted.version
+        # A start is content with the run that it found going on, also when that has ended since.
+        restart = isinstance(accepted.wish, orders.RestartWorkers)
+        honoured = status.started_seen if restart else status.seen
+        return status.state is State.WAITING and honoured >= accepted.version
     return status.state is State.WAITING or status.seen < accepted.version
 
 
@@ -139,8 +161,8 @@ def _unkillable(name: str, slots: tuple[str, ...] | list[str], observed: Observe
     return None
 
 
-def _summary(entry: Entry, observed: Observed) -> str:
-    statuses = [observed.slots.get(slot) for slot in entry.slots()]
+def _summary(slots: tuple[str, ...], observed: Observed) -> str:
+    statuses = [observed.slots.get(slot) for slot in slots]
     states = {State.STOPPED if status is None else status.state for status in statuses}
     if len(states) == 1:
         return str(states.pop())

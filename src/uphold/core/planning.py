@@ -29,8 +29,15 @@ from uphold.core.changes import at_next_run, begins_anew, restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
-from uphold.core.restarts import due, exhausted
-from uphold.core.schedules import Run, after_start, plan_at_rest, plan_running, too_late_at
+from uphold.core.restarts import due, exhausted, still_comes_back
+from uphold.core.schedules import (
+    Run,
+    after_retry,
+    after_start,
+    plan_at_rest,
+    plan_running,
+    too_late_at,
+)
 from uphold.core.specs import NEVER, Instant, WorkerSpec
 from uphold.core.statuses import ALIVE, DRIVER_FAILED, Admin, SlotStatus, State
 
@@ -46,7 +53,6 @@ if TYPE_CHECKING:
     """What to do, or when to look again, or neither."""
 
 _AFTER_A_FAILED_KILL: Final = 5.0
-_ABORT_GRACE: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,24 +144,25 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
 
 
 def _pardon(entry: Entry | None, status: SlotStatus) -> Verdict:
-    """Forgive failures of a live slot that somebody reset, whatever else is to become of it."""
+    """Forgive the failures of a slot that somebody reset, whatever else is to become of it."""
     if entry is None or entry.override.pardon <= status.seen:
         return None
-    if not status.failures and not status.restarts:
+    # What goes wrong with a stop under way is not forgiven by forgetting it.
+    blamed = status.error is not None and status.state is not State.STOPPING
+    if not blamed and not status.failures and not status.restarts:
         return None
     return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
 
 
 def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
-    waiting = status.state is State.WAITING
-    if waiting and (pardon := _pardon(entry, status)) is not None:
+    if (pardon := _pardon(entry, status)) is not None:
         return pardon
-    # What waits in the middle of a series of failures is forgiven them only when asked for.
+    # What waits in the middle of a series of failures, or was stopped in it because the
+    # supervisor ended (P8), is forgiven them only when asked for.
     asked = _asked_again(entry, status) is not None
     if entry.spec.schedule is not None and not asked:
         return _plan_scheduled(entry.spec.schedule, entry, status, situation)
-    afresh = not waiting or asked
-    return _start(entry, status, situation, _reason_to_start(entry, status), afresh=afresh)
+    return _start(entry, status, situation, _reason_to_start(entry, status), afresh=asked)
 
 
 def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
@@ -176,7 +183,7 @@ def _start(  # noqa: PLR0913 - the last two say on whose account
     owed: bool = False,
 ) -> Verdict:
     missing = unmet(entry, situation.declaration, situation.observed)
-    due = _due_after(entry, status, situation)
+    due = _due_after(entry, status, situation, afresh=afresh)
     if missing is None:
         automatic = status.failures > 0 and not afresh
         return Start(slot=status.slot, spec=entry.spec, why=why, automatic=automatic, due=due)
@@ -189,12 +196,15 @@ def _start(  # noqa: PLR0913 - the last two say on whose account
     return Wait(slot=status.slot, why=waiting_for, afresh=forgiven, due=later)
 
 
-def _due_after(entry: Entry, status: SlotStatus, situation: Situation) -> Due | None:
+def _due_after(
+    entry: Entry, status: SlotStatus, situation: Situation, *, afresh: bool
+) -> Due | None:
     """Decide the run that follows one which is started now, if it is on a schedule."""
     schedule = entry.spec.schedule
     if schedule is None:
         return None
-    return after_start(schedule, _moment(situation), status.due, status.started_wall)
+    decide = after_start if afresh else after_retry
+    return decide(schedule, _moment(situation), status.due, status.started_wall)
 
 
 def _plan_scheduled(
@@ -204,7 +214,9 @@ def _plan_scheduled(
     verdict = plan_at_rest(schedule, status, now)
     if not isinstance(verdict, Run):
         return verdict
-    step = _start(entry, status, situation, verdict.why, owed=verdict.owed)
+    # A run that is to be tried again, and had to wait for that, goes on counting.
+    retried = status.state is State.WAITING and due is not None and due.owed and status.failures
+    step = _start(entry, status, situation, verdict.why, afresh=not retried, owed=verdict.owed)
     if step is None and due is not None and not due.owed:
         return too_late_at(schedule, due, now)
     return step
@@ -245,14 +257,15 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
         if not isinstance(next_run, int | float):
             return next_run
         soonest = Instant(next_run)
+    if not still_comes_back(status, spec):
+        return Amend(slot=status.slot, spec=spec, why=f"restart = {spec.restart}")
     if exhausted(status, spec):
         return GiveUp(slot=status.slot, why=_why_given_up(status))
     at = due(status, spec)
     if at > situation.now:
         return min(at, soonest)
-    if unmet(entry, situation.declaration, situation.observed) is not None:
-        return _start(entry, status, situation, "", afresh=False)
-    return Start(slot=status.slot, spec=spec, why=f"restart after it {status.why}", automatic=True)
+    why = f"restart after it {status.why}"
+    return _start(entry, status, situation, why, afresh=False, owed=True)
 
 
 def _why_given_up(status: SlotStatus) -> str:
@@ -263,8 +276,8 @@ def _why_given_up(status: SlotStatus) -> str:
 
 
 def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
-    if status.state is State.FAILED and entry.override.pardon > status.seen:
-        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if (pardon := _pardon(entry, status)) is not None:
+        return pardon
     again = _asked_again(entry, status)
     if again is None and entry.spec.schedule is not None:
         return _plan_scheduled(entry.spec.schedule, entry, status, situation)
@@ -302,12 +315,12 @@ def _plan_unwanted(
             if failed and situation.declaration.closing is not None:
                 return None  # failures outlive a restart of the supervisor (P8)
             why = _why_unwanted(entry, declared=declared)
+            if not status.generation:
+                return Rest(slot=status.slot, why=why)
             # What ever ran is stopped, not just noted: "stopped" is only said when verified (P3).
-            return (
-                Stop(slot=status.slot, why=why)
-                if status.generation
-                else Rest(slot=status.slot, why=why)
-            )
+            # What waits may be in the middle of a series; what has ended for good is in none.
+            counts = status.state is State.WAITING and _goes_on_counting(entry, situation)
+            return Stop(slot=status.slot, why=why, forgives=not counts)
         case State.STARTING | State.RUNNING:
             # A reset comes first: once the stop has begun, it would be about nothing.
             return _pardon(entry, status) or _stop_in_order(
@@ -329,8 +342,14 @@ def _stop_in_order(
     elif still_leaning(situation.after.get(name, ()), situation.declaration, situation.observed):
         return None
     if situation.declaration.closing == "stop":
-        return Stop(slot=status.slot, why="the supervisor is stopping")
+        forgives = not _goes_on_counting(entry, situation)
+        return Stop(slot=status.slot, why="the supervisor is stopping", forgives=forgives)
     return Stop(slot=status.slot, why=_why_unwanted(entry, declared=declared))
+
+
+def _goes_on_counting(entry: Entry | None, situation: Situation) -> bool:
+    """Tell whether a slot is stopped although nobody minds it: only the supervisor ends."""
+    return situation.declaration.closing == "stop" and entry is not None and entry.wanted
 
 
 def _others_alive(observed: Observed) -> bool:
@@ -342,11 +361,7 @@ def _others_alive(observed: Observed) -> bool:
 def _escalate(status: SlotStatus, situation: Situation) -> Verdict:
     if status.killed:
         return _kill_again(status, situation)
-    grace = 0.0
-    if status.terms is not None and not situation.declaration.hurried:
-        grace = status.terms.stop.grace
-        if not status.stop_asked:  # it is being aborted; that is no time to tidy up in
-            grace = min(grace, _ABORT_GRACE)
+    grace = 0.0 if situation.declaration.hurried else status.grace
     over = Instant(status.since + grace)
     if situation.now < over:
         return over

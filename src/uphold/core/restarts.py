@@ -21,11 +21,34 @@ def succeeded(end: Exit, spec: WorkerSpec) -> bool:
 
 def comes_back(end: Exit, spec: WorkerSpec) -> bool:
     """Tell whether the restart policy wants another run after this end."""
+    return _wants_another(spec, well=succeeded(end, spec))
+
+
+def still_comes_back(status: SlotStatus, spec: WorkerSpec) -> bool:
+    """Tell whether a slot that has ended is wanted again under terms that may be new to it."""
+    if status.exit is None:
+        return True  # it never ran: no policy is about that
+    return _wants_another(spec, well=not _condemned(status) and succeeded(status.exit, spec))
+
+
+def ended_well(status: SlotStatus) -> bool:
+    """Tell whether the last run of a slot has ended, and well; no reset makes a bad end good."""
+    if status.exit is None or status.terms is None or _condemned(status):
+        return False
+    return succeeded(status.exit, status.terms)
+
+
+def _condemned(status: SlotStatus) -> bool:
+    """Tell whether a run was ended because it did badly, however it took that."""
+    return status.finding is not None and bool(status.finding.code)
+
+
+def _wants_another(spec: WorkerSpec, *, well: bool) -> bool:
     match spec.restart:
         case RestartPolicy.NO:
             return False
         case RestartPolicy.ON_FAILURE:
-            return not succeeded(end, spec)
+            return not well
         case RestartPolicy.ALWAYS:
             return True
         case _:
@@ -34,9 +57,12 @@ def comes_back(end: Exit, spec: WorkerSpec) -> bool:
 
 def failures_after(status: SlotStatus, ended_at: Instant, spec: WorkerSpec) -> int:
     """Count the unstable runs in a row, the one that just ended included."""
-    lasted = ended_at - status.started_at
-    was_up = status.identity is not None
-    return 1 if was_up and lasted >= spec.stable_after else status.failures + 1
+    return 1 if was_stable(status, ended_at, spec) else status.failures + 1
+
+
+def was_stable(status: SlotStatus, ended_at: Instant, spec: WorkerSpec) -> bool:
+    """Tell whether a run that ends now lasted long enough to end a series of failures."""
+    return status.identity is not None and ended_at - status.started_at >= spec.stable_after
 
 
 def exhausted(status: SlotStatus, spec: WorkerSpec) -> bool:

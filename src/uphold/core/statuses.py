@@ -64,6 +64,9 @@ UNKILLABLE: Final = "UPH_STOP_UNKILLABLE"
 DRIVER_FAILED: Final = "UPH_DRIVER_FAILED"
 """The code of a fault that says: what was asked of a driver was not carried out."""
 
+ABORT_GRACE: Final = 10.0
+"""The most seconds before SIGKILL for a slot that is aborted: that is no time to tidy up in."""
+
 ALIVE: Final = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 """States in which a process of the slot may exist."""
 
@@ -80,11 +83,13 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     # Back to running: a stop that a dying supervisor had begun is begun anew by the next one.
     State.STOPPING: frozenset({State.STOPPED, State.RUNNING, State.BACKOFF, State.EXITED}),
     # To stopping, although its main process has ended: until nothing of it is seen any more.
+    # To exited: the file was changed, and its restart policy wants no other run any more.
     State.BACKOFF: frozenset(
         {
             State.STARTING,
             State.STOPPED,
             State.STOPPING,
+            State.EXITED,
             State.FAILED,
             State.WAITING,
             State.RUNNING,
@@ -205,3 +210,11 @@ class SlotStatus:
     """Its next run, if it is on a schedule."""
     why: str = ""
     """The reason given with the last change of state."""
+
+    @property
+    def grace(self) -> float:
+        """Seconds from being asked to end until SIGKILL."""
+        if self.terms is None:
+            return 0.0
+        grace = self.terms.stop.grace
+        return grace if self.stop_asked else min(grace, ABORT_GRACE)

@@ -61,13 +61,18 @@ class Draft:
             self._known = self._observed.with_changes(self._changed.values(), self._forgotten)
         return self._known
 
-    def absorb(self, fact: SlotFact, at: Moment, cause: str | None = None) -> None:
-        """Take in one fact, with the change of state it means."""
+    def absorb(
+        self, fact: SlotFact, at: Moment, cause: str | None = None, seen: int | None = None
+    ) -> None:
+        """Take in one fact, with the change of state it means.
+
+        `seen` is the version of the declaration when it happened; that of the draft unless said.
+        """
         slot = fact.slot
         before = self._changed.get(slot) or self._observed.slots.get(slot)
         if before is None:
             before = SlotStatus(slot=slot, since=at.mono, since_wall=at.wall)
-        after = absorb(before, fact, at, self._version)
+        after = absorb(before, fact, at, self._version if seen is None else seen)
         if isinstance(after, Illegal):
             self.events.append(_illegal(after))
             return
@@ -127,7 +132,11 @@ class Draft:
                 )
             case actions.Stop():
                 return events.StopBegun(
-                    slot=action.slot, generation=generation, why=action.why, due=action.due
+                    slot=action.slot,
+                    generation=generation,
+                    why=action.why,
+                    due=action.due,
+                    forgives=action.forgives,
                 )
             case actions.Abort():
                 return events.AbortBegun(slot=action.slot, generation=generation, why=action.why)

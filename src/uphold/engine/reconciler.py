@@ -62,7 +62,7 @@ _PLENTY: Final = 250
 _CLOSE_ENOUGH: Final = 0.001
 _MOST_STARTS: Final = 100
 _ENDINGS: Final = (Stop, Abort, Kill)
-_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Appoint, Skip)
+_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Amend, Appoint, Skip)
 _CAME_TO_SOMETHING: Final = (Started, StartFailed, Adopted, Gone, StopFailed)
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
@@ -89,7 +89,8 @@ class Reconciler:
         self._believe = believe
         self._new_nonce = new_nonce
         self._attempts = attempts
-        self._facts: list[tuple[SlotFact, Moment]] = []
+        self._facts: list[tuple[SlotFact, Moment, int]] = []
+        """Each with its time and the version of the declaration that was in force then."""
         self._names: set[str] | None = set()
         self._later: dict[str, None] = {}
         """Workers whose starts were too many for one turn, in their order."""
@@ -112,7 +113,8 @@ class Reconciler:
 
     def report(self, fact: SlotFact) -> None:
         """Hear of a fact; it is taken in with the next turn."""
-        self._facts.append((fact, self._clock.now()))
+        # What is ordered before the next turn was ordered after this: it is not honoured by it.
+        self._facts.append((fact, self._clock.now(), self._declared().version))
         self._alarm.set()
         if isinstance(fact, _CAME_TO_SOMETHING):
             self._begun.discard(fact.slot)
@@ -181,8 +183,8 @@ class Reconciler:
         draft = Draft(observed, declaration.version)
         draft.events += news
         try:
-            for fact, at in facts:
-                draft.absorb(fact, at)
+            for fact, at, version in facts:
+                draft.absorb(fact, at, seen=version)
             self._decide(draft, declaration, names, now)
             if not draft.events:
                 self.turned = declaration.version

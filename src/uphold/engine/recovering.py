@@ -98,9 +98,9 @@ def numbered(observed: Observed, strays: Iterable[Trace]) -> tuple[SlotStatus, .
 
 
 def forgivable(observed: Observed) -> Iterator[SlotStatus]:
-    """Find the slots whose failures keep them down. Any other start counts anew by itself."""
+    """Find the slots whose failures would go on counting."""
     for status in observed.slots.values():
-        if status.state in (State.FAILED, State.BACKOFF):
+        if status.failures or status.state in (State.FAILED, State.BACKOFF):
             yield status
 
 
@@ -150,7 +150,14 @@ def _recalled(
     if same_boot or status.state not in ALIVE | {State.EXITED, State.WAITING}:
         return status
     # Another boot: nothing of it can live, and it did not fail by itself.
-    return replace(status, state=State.STOPPED, identity=None, why="the machine was restarted")
+    # How long that run lasted is unknown, so it is not counted as one of a series of failures.
+    return replace(
+        status,
+        state=State.STOPPED,
+        identity=None,
+        failures=status.failures if status.state is State.WAITING else 0,
+        why="the machine was restarted",
+    )
 
 
 def missing(memory: Memory) -> tuple[Event, ...]:
