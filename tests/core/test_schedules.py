@@ -538,6 +538,14 @@ def test_a_run_that_waits_for_its_dependency_is_looked_at_before_it_is_too_late(
     assert scenario.decides().wakes == (("job", looks),)
 
 
+def test_a_run_that_is_looked_at_when_it_is_too_late_is_too_late_however_times_are_rounded():
+    spec = replace(job, schedule=Schedule(every=20.0), depends_on=(("db", Need.STARTED),))
+    scenario = Scenario(replace(db, autostart=False), spec).at(2025.1499999999999)
+    settled(scenario)
+    settled(scenario.at(scenario.decides().wake_at))
+    assert "Skip" in settled(scenario.at(scenario.decides().wake_at))
+
+
 def test_a_run_at_load_waits_for_its_dependency_however_long_that_takes():
     spec = replace(having(at_load=True, every=3600.0), depends_on=(("db", Need.STARTED),))
     scenario = Scenario(db, spec)

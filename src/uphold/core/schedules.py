@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _ON_TIME: Final = 60.0
 """Seconds by which a run may be late and still takes place."""
+_ROUNDING: Final = 1e-6
+"""A sum of times may be off by less: what wakes up at the end of that minute must find it over."""
 _NAP: Final = 30.0
 """The longest sleep before a time of the wall clock: that clock may be set meanwhile."""
 _SET_BACK: Final = 1.0
@@ -177,7 +179,7 @@ def look(schedule: Schedule, due: Due, now: Moment) -> Look:
         if schedule.every is None and behind > _SET_BACK:
             return Look.VOID if _again(schedule, due, now).wall < due.wall else Look.EARLY
         return Look.EARLY
-    return Look.DUE if late < _ON_TIME else Look.MISSED
+    return Look.DUE if late < _ON_TIME - _ROUNDING else Look.MISSED
 
 
 def wake(schedule: Schedule, due: Due, now: Moment) -> Instant:
