@@ -543,7 +543,7 @@ def test_a_run_that_is_looked_at_when_it_is_too_late_is_too_late_however_times_a
     scenario = Scenario(replace(db, autostart=False), spec).at(2025.1499999999999)
     settled(scenario)
     settled(scenario.at(scenario.decides().wake_at))
-    assert settled(scenario.at(scenario.decides().wake_at)) == ["Skip", "Wait"]
+    assert "Skip" in settled(scenario.at(scenario.decides().wake_at))
 
 
 def test_a_run_at_load_waits_for_its_dependency_however_long_that_takes():

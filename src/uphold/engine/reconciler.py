@@ -33,6 +33,7 @@ from uphold.core.events import Adopted, Gone, Started, StartFailed, StopFailed
 from uphold.core.names import is_companion, worker_of
 from uphold.core.planning import plan
 from uphold.core.specs import NEVER, Instant
+from uphold.core.statuses import State
 from uphold.engine.drafts import Draft
 from uphold.ports.journals import Batch
 
@@ -62,7 +63,7 @@ _PLENTY: Final = 250
 _CLOSE_ENOUGH: Final = 0.001
 _MOST_STARTS: Final = 100
 _ENDINGS: Final = (Stop, Abort, Kill)
-_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Amend, Appoint, Skip)
+_LOOKED_AT_AGAIN: Final = (Stop, Abort, Rest, Forget, Pardon, GiveUp, Appoint, Skip)
 _CAME_TO_SOMETHING: Final = (Started, StartFailed, Adopted, Gone, StopFailed)
 _MOST_ROUNDS: Final = 8
 """Plans within one turn: a change of books may allow the next at once; a bug must not loop."""
@@ -235,13 +236,9 @@ class Reconciler:
                 draft.begin(action, now, self._new_nonce, _cause(action, declaration))
             for name, at in steps.wakes:
                 self._wake_at(name, at)
-            # A start allows nothing before it has come to something; a change in the books alone
-            # may, and a stop or a next run has a time at which it is looked at again.
+            known = draft.observed()
             look_at = {
-                worker_of(action.slot)
-                for action in steps.actions
-                if isinstance(action, _LOOKED_AT_AGAIN)
-                or (isinstance(action, Wait) and action.due is not None)
+                worker_of(each.slot) for each in steps.actions if _may_allow_more(each, known)
             }
             if not look_at:
                 return
@@ -326,6 +323,22 @@ class Reconciler:
         for slot in draft.forgotten:
             if not known.of(worker_of(slot)):
                 self._performer.forget(worker_of(slot))
+
+
+def _may_allow_more(action: Action, known: Observed) -> bool:
+    """Tell whether something may follow at once from what an action changed in the books.
+
+    A start allows nothing before it has come to something; a stop or a next run has a time at
+    which it is looked at again.
+    """
+    match action:
+        case Amend():
+            # Of a live one nothing, before whoever asks for its health has heard of its terms.
+            return known.slots[action.slot].state is State.EXITED
+        case Wait():
+            return action.due is not None
+        case _:
+            return isinstance(action, _LOOKED_AT_AGAIN)
 
 
 def _cause(action: Action, declaration: Declaration) -> str | None:
