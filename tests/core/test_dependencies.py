@@ -250,3 +250,16 @@ def test_a_slot_that_waits_and_is_no_longer_wanted_rests():
 
 def _leans(scenario: Scenario) -> str | None:
     return still_leaning(("web",), scenario.declaration, scenario.observed)
+
+
+def test_a_companion_goes_last_whatever_it_comes_after():
+    """Else the two would wait for each other."""
+    companion = after(replace(db, name="@pump"), db=Need.STARTED)
+    scenario = Scenario(db, companion)
+    scenario.acts()
+    scenario.rises("db").acts()
+    scenario.rises("@pump")
+    assert still_leaning(("@pump",), scenario.declaration, scenario.observed) is None
+    scenario.orders(orders.ShutDown())
+    assert still_leaning(("@pump",), scenario.declaration, scenario.observed) is None
+    assert [action.slot for action in scenario.acts().actions] == ["db"]

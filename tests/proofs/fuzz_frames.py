@@ -150,5 +150,5 @@ class _Config:
     def current(self):
         return self._config.current
 
-    def reload(self):
+    def reload(self, _asker):
         return self._config.current.settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from uphold.core.health import slot_health
+from uphold.core.names import is_companion
 from uphold.core.restarts import ended_well
 from uphold.core.specs import Need
 from uphold.core.statuses import ALIVE, UNKILLABLE, Health, State
@@ -93,9 +94,12 @@ def still_leaning(
 ) -> str | None:
     """Name a dependent that is also on its way down and still alive: it goes first.
 
-    One that cannot be killed is not waited for: it would keep everything below it alive.
+    One that cannot be killed is not waited for: it would keep everything below it alive. Nor is
+    a companion when the supervisor ends: that goes last, whatever it comes after.
     """
     for name in names:
+        if declaration.closing == "stop" and is_companion(name):
+            continue
         entry = declaration.workers.get(name)
         going_down = entry is None or not entry.wanted or declaration.closing == "stop"
         if not going_down:
