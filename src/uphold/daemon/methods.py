@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.core import orders
@@ -17,7 +18,7 @@ from uphold.core.statuses import Fault
 from uphold.core.times import utc_or_none
 from uphold.daemon.rewriting import WrittenRows
 from uphold.engine.bus import gap
-from uphold.errors import EXIT_USAGE, ConfigInvalid, UpholdError
+from uphold.errors import EXIT_USAGE, ConfigInvalid, StoreUnavailable, UpholdError
 from uphold.ports.configs import Asker
 from uphold.wire.envelopes import envelope
 from uphold.wire.frames import encode_line
@@ -256,7 +257,8 @@ class Methods:
             settings = await reload(self._config, self._supervisor, asker)
         except ConfigInvalid as error:
             refusal = Refusal(code=error.code, message=_first_problem(error))
-            await self._supervisor.desk.refuse(self._declaring(params), refusal)
+            with suppress(StoreUnavailable):  # on a full disk, too, what is wrong is told
+                await self._supervisor.desk.refuse(self._declaring(params), refusal)
             raise
         changes = [change_view(each) for each in preview(before, settings.workers)]
         if self._config.current.asker is not asker:  # it says what is in force already
