@@ -125,6 +125,8 @@ GROWING = {"start", "revive", "memory", "status", "stop"}
 """What is looked at for steps between 1,000 and 2,000 workers."""
 MOST_GROWTH = 2.4
 """Twice the workers may cost twice as much, and a little for the noise."""
+BEYOND_FLOOR = 1.1
+"""Where the machine itself takes more than that for twice as many, so may we, and hardly more."""
 
 
 def medians(figures: Figures) -> dict[tuple[str, int], dict[str, float]]:
@@ -182,21 +184,23 @@ def _verdict(target: Target, ours: float, beside: dict[str, float], scale: float
     return "MISSED"
 
 
-GROWTH_HEADER = ("what", "N = 1,000", "N = 2,000", "ratio", "verdict")
+GROWTH_HEADER = ("what", "N = 1,000", "N = 2,000", "ratio", "floor's ratio", "verdict")
 
 
 def growth(found: dict[tuple[str, int], dict[str, float]]) -> Iterator[tuple[str, ...]]:
     """Compare 2,000 workers with 1,000: a step would show."""
     for row in ROWS:
-        one = found.get((row.key, 1000), {}).get("uphold")
-        two = found.get((row.key, 2000), {}).get("uphold")
+        ones, twos = (found.get((row.key, size), {}) for size in (1000, 2000))
+        one, two = ones.get("uphold"), twos.get("uphold")
         if row.key in GROWING and one and two:
+            floor = twos["floor"] / ones["floor"] if ones.get("floor") and "floor" in twos else 0.0
             yield (
                 f"{row.what} ({row.unit})",
                 _number(one, row.digits),
                 _number(two, row.digits),
                 f"{two / one:.1f}",
-                verdict(reached=two / one <= MOST_GROWTH),
+                f"{floor:.1f}" if floor else "–",
+                verdict(reached=two / one <= max(MOST_GROWTH, BEYOND_FLOOR * floor)),
             )
 
 
