@@ -446,6 +446,16 @@ def test_a_reset_is_honoured_once_and_what_fails_afterwards_counts_again():
     scenario.cannot_start("web", hopeless=True).expects(give_up("web")).expects(wake_at=NEVER)
 
 
+def test_a_reset_of_a_stopped_slot_clears_its_counters_at_once():
+    """Not when it is wanted again: who asks then would be told of a reset of yesterday."""
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    scenario.orders(orders.StopWorkers(names=WEB)).acts()
+    scenario.vanishes("web").acts()
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web", "reset by ann"))
+    assert (scenario.status("web").state, scenario.status("web").restarts) == (State.STOPPED, 0)
+    scenario.expects()
+
+
 def test_a_reset_of_an_ended_one_shot_starts_nothing():
     running(once).exits("once", 0).orders(orders.ResetWorkers(names=("once",))).expects()
 

@@ -308,8 +308,10 @@ def _plan_unwanted(
     status: SlotStatus, entry: Entry | None, situation: Situation, *, declared: bool
 ) -> Verdict:
     match status.state:
+        case State.STOPPED if declared:
+            return _pardon(entry, status)
         case State.STOPPED:
-            return None if declared else Forget(slot=status.slot, why="no longer declared")
+            return Forget(slot=status.slot, why="no longer declared")
         case State.WAITING | State.BACKOFF | State.EXITED | State.FAILED:
             failed = status.state in (State.BACKOFF, State.FAILED)
             if failed and situation.declaration.closing is not None:
