@@ -446,6 +446,13 @@ def test_a_reset_is_honoured_once_and_what_fails_afterwards_counts_again():
     scenario.cannot_start("web", hopeless=True).expects(give_up("web")).expects(wake_at=NEVER)
 
 
+def test_a_reset_counts_in_the_moment_of_a_start():
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web))
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web", "reset by ann"))
+    scenario.rises("web").expects()
+    assert (scenario.status("web").failures, scenario.status("web").restarts) == (0, 0)
+
+
 def test_a_reset_of_a_stopped_slot_clears_its_counters_at_once():
     """Not when it is wanted again: who asks then would be told of a reset of yesterday."""
     scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")

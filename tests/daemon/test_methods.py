@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from uphold.core import orders
 from uphold.core.specs import WorkerSpec
+from uphold.core.statuses import State
 from uphold.daemon.methods import Methods, wish_of
 from uphold.engine.telling import supervisor_note
 from uphold.errors import ConfigInvalid, Problem, UpholdError
 from uphold.testing.stages import Stage
+from uphold.testing.waiting import eventually
 from uphold.wire.redaction import Redactor
 
 
@@ -232,3 +235,33 @@ def test_a_reader_whose_whole_past_was_pruned_is_told_of_a_gap_with_the_next_eve
     last, heard = stream(1, change=lambda stage: stage.journal._shelf.events.clear())
     assert ranges(heard) == [(1, last)]
     assert heard[-1]["seq"] == last + 1
+
+
+def test_a_reload_that_finds_its_file_under_way_is_done_when_that_is():
+    """Whoever brought it into force: the watch of the file, or somebody else."""
+    web = WorkerSpec(name="web", command=("web",))
+
+    async def go():
+        stage = await Stage(web).start()
+        stage.driver.world.deaf.add("web")
+        stage.config.path = "uphold.toml"
+        read = []
+
+        def reload(asker):
+            read.append(asker)
+            return stage.config.current.settings
+
+        stage.config.reload = reload
+        await stage.change(replace(web, command=("other",)))
+        asked = asyncio.create_task(methods_of(stage).reload({**BY_ADA, "wait": True}))
+        await eventually(lambda: read)
+        await stage.clock.advance(1)
+        assert stage.status("web").state is State.STOPPING
+        assert not asked.done(), "it is not as the file says yet"
+        await stage.clock.advance(60)
+        answer = await asked
+        assert [each["name"] for each in answer["results"]] == ["web"]
+        assert stage.status("web").state is State.RUNNING
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())

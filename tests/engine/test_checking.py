@@ -14,6 +14,7 @@ from uphold.core.orders import StopWorkers
 from uphold.core.specs import Heartbeat, Need, Probe, RestartPolicy, WorkerSpec
 from uphold.core.statuses import Fault, Health, State
 from uphold.core.vitals import Answer, Outcome
+from uphold.testing.stages import Stage
 
 PASSED = Answer(Outcome.PASSED, "well")
 MISSED = Answer(Outcome.MISSED, "no answer")
@@ -580,3 +581,19 @@ def test_trouble_that_is_told_while_its_question_is_taken_back_does_not_stay(rea
         assert health(stage) is Health.HEALTHY
 
     go()
+
+
+def test_who_waits_for_a_worker_starts_when_its_readiness_is_no_longer_asked_for():
+    """At once, not at the next look at everything."""
+    web = WorkerSpec(name="web", command=("web",), ready=Probe(way="notify"))
+    app = WorkerSpec(name="app", command=("app",), depends_on=(("web", Need.HEALTHY),))
+
+    async def go():
+        stage = await Stage(web, app).start()
+        assert stage.status("app").state is State.WAITING
+        await stage.change(replace(web, ready=None), app)
+        await stage.clock.advance(0.5)
+        assert stage.status("app").state is State.RUNNING
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())

@@ -302,3 +302,23 @@ def test_whoever_only_stops_forgets_nobody():
     slots = asyncio.run(go())
     assert set(slots) >= {"web", "web.2", "web.3", "idle"}
     assert set(slots.values()) == {State.STOPPED}
+
+
+@pytest.mark.accepts("P8")
+def test_whoever_only_stops_forgives_nobody_who_is_wanted_by_order():
+    async def go():
+        stage = await Stage(replace(WEB, autostart=False)).start()
+        await stage.order(orders.StartWorkers(names=("web",)))
+        stage.driver.end("web", 1)
+        await stage.clock.advance(2)
+        assert stage.status("web").failures == 1
+        await stage.crash()
+        stage.config = FakeConfig()
+        stage.supervisor = stage._supervisor()
+        await stage.supervisor.start(only_to_stop=True)
+        await stage.clock.advance(1)
+        await stage.supervisor.wait()
+        return stage.journal.recall().slots["web"]
+
+    stopped = asyncio.run(go())
+    assert (stopped.state, stopped.failures) == (State.STOPPED, 1)

@@ -134,7 +134,9 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
             return _plan_ended(entry, status, situation)
         case State.STARTING:
             # Without a process the start itself is under way; with one it is not ready yet.
-            return None if status.identity is None else _plan_running(entry, status, spec)
+            if status.identity is None:
+                return _pardon(entry, status)
+            return _plan_running(entry, status, spec)
         case State.RUNNING:
             return _plan_running(entry, status, spec) or _plan_next_run(entry, status, situation)
         case State.STOPPING:

@@ -263,12 +263,20 @@ class Methods:
         changes = [change_view(each) for each in preview(before, settings.workers)]
         if self._config.current.asker is not asker:  # it says what is in force already
             order = self._declaring(params, settings)
+            results = await self._results_for_another(params)
             await self._supervisor.desk.leave_unchanged(order)
-            return {"schema": 1, "job_id": order.id, "results": [], "changes": changes}
+            return {"schema": 1, "job_id": order.id, "results": results, "changes": changes}
         declared = await self._supervisor.desk.declaring()
         assert declared is not None
         outcome = await self._outcome(_taken(declared), params)
         return {**outcome, "changes": changes}
+
+    async def _results_for_another(self, params: Mapping[str, Any]) -> object:
+        """Wait for a file that is being carried out for somebody else: done is when that is."""
+        declared = await self._supervisor.desk.declaring()
+        if declared is None or isinstance(declared, Refusal) or declared.done.done():
+            return []
+        return (await self._outcome(declared, params))["results"]
 
     def _declaring(self, params: Mapping[str, Any], settings: Settings | None = None) -> Order:
         """Make the order that a reload is, where no new configuration came of it."""

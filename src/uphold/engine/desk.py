@@ -224,7 +224,9 @@ class Desk:
             if self._owed is not None and self._owed[0] == job.order.id:
                 self._owed = None
             about_all = isinstance(wish, _ABOUT_ALL)
-            self._reconciler.wake(None if about_all else job.accepted.names)
+            # Companions are not followed, but obeyed.
+            named = (*job.accepted.names, *getattr(wish, "names", ()))
+            self._reconciler.wake(None if about_all else named)
 
     def _send_signal(self, wish: orders.SignalWorkers, job: Job) -> None:
         observed = self._board.snapshot.observed

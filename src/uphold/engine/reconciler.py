@@ -333,8 +333,10 @@ def _may_allow_more(action: Action, known: Observed) -> bool:
     """
     match action:
         case Amend():
-            # Of a live one nothing, before whoever asks for its health has heard of its terms.
-            return known.slots[action.slot].state is State.EXITED
+            # Nothing, before whoever asks for its health has heard of its terms; if anybody does.
+            state, spec = known.slots[action.slot].state, action.spec
+            asked = spec.ready or spec.live or spec.heartbeat
+            return state is State.EXITED or (state is State.RUNNING and not asked)
         case Wait():
             return action.due is not None
         case _:

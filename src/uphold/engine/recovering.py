@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uphold.core.absorbing import Observed
 from uphold.core.declaring import MOST_REPLICAS, Declaration, Entry
 from uphold.core.names import slot_index, worker_of
-from uphold.core.overrides import Override, after_absence
+from uphold.core.overrides import PLAIN, Override, after_absence
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.engine.telling import supervisor_note
@@ -110,7 +110,14 @@ def as_recorded(recovered: Recovered) -> Declaration:
     Every slot of it, also of those that never ran: what is not declared would be forgotten.
     """
     observed = recovered.observed
-    entries = {name: Entry(spec=_as_recorded(observed, name)) for name in observed.by_worker}
+    # With what was ordered: who is wanted goes on counting its failures (P8).
+    entries = {
+        name: Entry(
+            spec=_as_recorded(observed, name),
+            override=replace(recovered.overrides.get(name, PLAIN), replicas=None),
+        )
+        for name in observed.by_worker
+    }
     return replace(
         recovered.declaration, workers=MappingProxyType(entries), closing="stop", paused=False
     )
