@@ -127,7 +127,7 @@ class Reference:
         """End the supervisor in order: with its workers, or leaving them."""
         counting = {slot for slot, each in self.slots.items() if self._counts_on(slot, each)}
         for slot, each in () if keep else [*self.slots.items()]:
-            self._forgive(each)  # a reset that came while all acting was suspended
+            self._forgive(slot, each)  # a reset that came while all acting was suspended
             if each["state"] not in ("backoff", "failed"):  # failures are remembered
                 left = each["failures"] if slot in counting else 0
                 self._rest(each)
@@ -206,7 +206,7 @@ class Reference:
         here = slot in self.declared(name)
         each = self.slots.setdefault(slot, dict(FRESH))
         before = dict(each)
-        self._forgive(each)
+        self._forgive(slot, each)
         if each["state"] == "stopping":
             if self._due(slot) <= self.now:
                 self._rest(each)
@@ -222,12 +222,13 @@ class Reference:
             return True
         return each != before
 
-    def _forgive(self, each):
-        if each["pardon"] and each["state"] in (*ALIVE, "stopped"):
+    def _forgive(self, slot, each):
+        here = slot in self.declared(owner(slot))  # else it is forgotten, as soon as anybody acts
+        if each["pardon"] and (each["state"] in ALIVE or (here and each["state"] == "stopped")):
             each.update(pardon=False, failures=0, restarts=0)
 
     def _forgive_suspended(self, slot, each):
-        self._forgive(each)
+        self._forgive(slot, each)
         name = owner(slot)
         if each["pardon"] and slot in self.declared(name) and self.wanted(name):
             each.update(pardon=False, failures=0, restarts=0)
