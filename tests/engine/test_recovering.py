@@ -282,6 +282,16 @@ def test_an_end_without_terms_is_seen_by_the_next_supervisor():
     asyncio.run(go())
 
 
+async def crash_and_only_stop(stage):
+    """Kill the supervisor; let somebody without a file end what it left."""
+    await stage.crash()
+    stage.config = FakeConfig()
+    stage.supervisor = stage._supervisor()
+    await stage.supervisor.start(only_to_stop=True)
+    await stage.clock.advance(1)
+    await stage.supervisor.wait()
+
+
 @pytest.mark.accepts("P3")
 def test_whoever_only_stops_forgets_nobody():
     """Also one that never ran, and slots that somebody scaled to."""
@@ -291,12 +301,7 @@ def test_whoever_only_stops_forgets_nobody():
         nobody = WorkerSpec(name="nobody", command=("nobody",), autostart=False)
         stage = await Stage(WEB, nobody, idle).start()
         await stage.order(orders.ScaleWorker(name="web", replicas=3))
-        await stage.crash()
-        stage.config = FakeConfig()
-        stage.supervisor = stage._supervisor()
-        await stage.supervisor.start(only_to_stop=True)
-        await stage.clock.advance(1)
-        await stage.supervisor.wait()
+        await crash_and_only_stop(stage)
         return {slot: each.state for slot, each in stage.journal.recall().slots.items()}
 
     slots = asyncio.run(go())
@@ -312,12 +317,7 @@ def test_whoever_only_stops_forgives_nobody_who_is_wanted_by_order():
         stage.driver.end("web", 1)
         await stage.clock.advance(2)
         assert stage.status("web").failures == 1
-        await stage.crash()
-        stage.config = FakeConfig()
-        stage.supervisor = stage._supervisor()
-        await stage.supervisor.start(only_to_stop=True)
-        await stage.clock.advance(1)
-        await stage.supervisor.wait()
+        await crash_and_only_stop(stage)
         return stage.journal.recall().slots["web"]
 
     stopped = asyncio.run(go())
