@@ -159,7 +159,7 @@ def test_a_change_of_state_is_dated_and_nothing_else_is(state):
         assert after.since == (NOW.mono if moved else 900.0)
         # What is left of a run is not the run: it ended when its main process did.
         ended_before = state is State.STOPPING and after.state in RESTING
-        ended_before |= state is State.BACKOFF and after.state is State.EXITED
+        ended_before |= state in (State.BACKOFF, State.WAITING) and after.state is State.EXITED
         assert after.seen == (SEEN if moved and not ended_before else 5)
         assert after.since_wall == (NOW.wall if moved else 0.0)
 
@@ -590,6 +590,16 @@ def test_one_in_back_off_has_come_to_its_end_under_terms_that_want_no_other_run(
     after = known(before, events.Amended(slot="web", terms=calmer))
     assert (after.state, after.terms, after.error) == (State.EXITED, calmer, FAULT)
     assert (after.why, after.seen) == (before.why, before.seen), "it ended when it ended"
+
+
+@pytest.mark.parametrize(("error", "why"), [(FAULT, FAULT.message), (None, "exited with code 1")])
+def test_one_that_waits_for_another_try_comes_to_its_end_too_and_tells_that_one(error, why):
+    owed = replace(DUE, owed=True)
+    before = slot(State.WAITING, error=error, why="waits for 'db'", exit=FAILED, due=owed)
+    calmer = replace(web, restart=RestartPolicy.NO)
+    after = known(before, events.Amended(slot="web", terms=calmer))
+    assert (after.state, after.terms, after.why) == (State.EXITED, calmer, why)
+    assert after.due == DUE, "its next run has nothing to do with that"
 
 
 def test_what_is_no_fact_is_an_error():

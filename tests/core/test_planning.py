@@ -615,6 +615,37 @@ def test_what_is_in_back_off_is_left_alone_when_the_file_wants_no_other_run():
     scenario.declares(rare).expects(start(rare))
 
 
+def waiting_to_try_again() -> Scenario:
+    """Has failed, and waits for what it depends on before its next try."""
+    scenario = running(db, app).at(5).exits("db", 1).exits("app", 1)
+    scenario.expects(start_again(db), wait("app"))
+    assert scenario.status("app").failures == 1
+    return scenario
+
+
+def test_what_waits_for_its_next_try_is_left_alone_when_the_file_wants_no_other_run():
+    never = replace(app, restart=RestartPolicy.NO)
+    scenario = waiting_to_try_again().declares(db, never).expects(amend(never, why="restart = no"))
+    scenario.rises("db").at(1e6).expects(wake_at=NEVER)
+    status = scenario.status("app")
+    assert (status.state, status.why) == (State.EXITED, "exited with code 1 after 5.0 s")
+    scenario.declares(db, app).expects(start(app))
+
+
+def test_what_waits_for_its_next_try_is_started_when_somebody_asks_for_it_whatever_the_policy():
+    scenario = waiting_to_try_again().orders(orders.StartWorkers(names=("app",)))
+    scenario.declares(db, replace(app, restart=RestartPolicy.NO)).expects(wait_afresh("app"))
+    scenario.rises("db").expects(start(replace(app, restart=RestartPolicy.NO)))
+
+
+def test_what_waited_for_its_next_try_when_the_supervisor_ended_is_started_by_the_next_one():
+    never = replace(app, restart=RestartPolicy.NO)
+    scenario = waiting_to_try_again().rises("db").exits("db", 1).orders(orders.ShutDown())
+    again = started_anew(scenario.expects(stop_for_now("app")).vanishes("app"))
+    again.declares(db, never).at(50).expects(start_again(db), wait("app"))
+    again.rises("db").expects(start_again(never))
+
+
 def test_what_could_not_be_started_is_tried_again_whatever_the_policy():
     scenario = Scenario(once).expects(start(once)).cannot_start("once")
     scenario.expects(start_again(once))

@@ -17,9 +17,10 @@ from uphold.core.restarts import (
     failures_after,
     still_comes_back,
     succeeded,
+    tries_again,
 )
 from uphold.core.specs import Backoff, Instant, RestartPolicy, WorkerSpec
-from uphold.core.statuses import Exit, Finding, Health, Identity, SlotStatus, State
+from uphold.core.statuses import Due, Exit, Finding, Health, Identity, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 from uphold.wire.codecs import decode, encode
 
@@ -81,6 +82,16 @@ def test_what_was_ended_because_it_did_badly_has_not_ended_well_whatever_its_cod
     condemned = SlotStatus(slot="web", exit=WELL, finding=found)
     assert still_comes_back(condemned, replace(web, restart=RestartPolicy.ON_FAILURE))
     assert not ended_well(replace(condemned, terms=web))
+
+
+def test_what_waits_in_a_series_of_failures_waits_for_another_try():
+    due = Due(at=Instant(5.0), wall=9.0, rule="every 5 s", text="then")
+    waits = SlotStatus(slot="web", state=State.WAITING, failures=1)
+    assert tries_again(waits)
+    assert tries_again(replace(waits, due=replace(due, owed=True)))
+    assert not tries_again(replace(waits, due=due)), "it waits for its time"
+    assert not tries_again(replace(waits, failures=0))
+    assert not tries_again(replace(waits, state=State.STOPPED))
 
 
 def test_only_a_run_that_is_over_has_ended_well():

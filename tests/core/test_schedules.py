@@ -589,6 +589,21 @@ def test_a_retry_waits_for_its_dependency_goes_on_counting_and_leaves_the_next_r
 
 
 @pytest.mark.parametrize("schedule", [Schedule(every=3600.0), HOURLY])
+def test_a_retry_that_the_file_no_longer_wants_is_given_up_and_the_next_run_is_not(schedule):
+    scenario = failed_without_its_dependency(schedule)
+    store = replace(db, restart=RestartPolicy.NO)
+    settled(scenario.declares(store, replace(job_of(scenario), restart=RestartPolicy.NO)))
+    settled(scenario.orders(orders.StartWorkers(names=("db",))))
+    assert settled(scenario.rises("db")) == []
+    assert scenario.status("job").state is State.EXITED
+    assert settled(scenario.at(7200)) == ["Start"]
+
+
+def job_of(scenario: Scenario) -> WorkerSpec:
+    return scenario.declaration.workers["job"].spec
+
+
+@pytest.mark.parametrize("schedule", [Schedule(every=3600.0), HOURLY])
 def test_a_retry_that_waits_beyond_the_next_run_is_that_run(schedule):
     scenario = failed_without_its_dependency(schedule)
     assert settled(scenario.at(7800)) == []

@@ -32,6 +32,7 @@ from uphold.core.statuses import (
 
 LONGEST_EXTENSION = 600.0
 """Seconds that a worker may ask for at a time; it may ask again."""
+_BETWEEN_RUNS = (State.BACKOFF, State.WAITING)
 Changes = dict[str, object]
 """Fields of a `SlotStatus` and what they become; made a new status in one go."""
 
@@ -97,7 +98,7 @@ def absorb(status: SlotStatus, fact: SlotFact, at: Moment, seen: int) -> SlotSta
     if after not in TRANSITIONS[before]:
         return Illegal(slot=status.slot, before=before, after=after, fact=type(fact).__name__)
     left_over = before is State.STOPPING and not status.stop_asked and after in RESTING
-    if left_over or (before is State.BACKOFF and after is State.EXITED):
+    if left_over or (before in _BETWEEN_RUNS and after is State.EXITED):
         # Its run ended when its main process did: what was ordered since is still to be honoured.
         seen = status.seen
     return alter(status, **changes, since=at.mono, since_wall=at.wall, seen=seen)
@@ -147,8 +148,8 @@ def _changes(  # noqa: C901, PLR0912 - one arm for each fact
             calm: Changes = {"failures": 0, "restarts": 0, "hopeless": False, "error": error}
             ended = status.state in (State.FAILED, State.BACKOFF)
             return calm | _rested("reset") if ended else calm
-        case events.Amended() if status.state is State.BACKOFF:
-            return {"terms": fact.terms, "state": State.EXITED}
+        case events.Amended() if status.state in _BETWEEN_RUNS:
+            return _left_ended(status, fact.terms)
         case events.Amended():
             return _amended(status, fact.terms)
         case events.Appointed() | events.Skipped():
@@ -200,6 +201,18 @@ def _amended(status: SlotStatus, terms: WorkerSpec) -> Changes:
         changes["finding"] = None
     if status.state is State.STARTING and status.identity is not None and terms.ready is None:
         changes |= {"state": State.RUNNING, "why": "its readiness is not asked for"}
+    return changes
+
+
+def _left_ended(status: SlotStatus, terms: WorkerSpec) -> Changes:
+    """Let its last end be the last: its terms want no other run after that any more."""
+    # Of a job on a schedule only the try is given up, not its next run.
+    due = None if status.due is None else alter(status.due, owed=False)
+    changes: Changes = {"terms": terms, "state": State.EXITED, "due": due}
+    if status.state is State.WAITING and status.exit is not None:
+        # What it waited for does not matter any more; how it ended does.
+        failed = status.error
+        changes["why"] = describe_exit(status.exit) if failed is None else failed.message
     return changes
 
 

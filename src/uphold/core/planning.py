@@ -29,7 +29,7 @@ from uphold.core.changes import at_next_run, begins_anew, restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
-from uphold.core.restarts import due, exhausted, still_comes_back
+from uphold.core.restarts import due, exhausted, still_comes_back, tries_again
 from uphold.core.schedules import (
     Run,
     after_retry,
@@ -162,6 +162,10 @@ def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
     # What waits in the middle of a series of failures, or was stopped in it because the
     # supervisor ended (P8), is forgiven them only when asked for.
     asked = _asked_again(entry, status) is not None
+    # The first start by a new supervisor is no other try, whatever came before its stop.
+    again = not asked and tries_again(status) and not status.stop_asked
+    if again and not still_comes_back(status, entry.spec):
+        return _leave_ended(status, entry.spec)
     if entry.spec.schedule is not None and not asked:
         return _plan_scheduled(entry.spec.schedule, entry, status, situation)
     return _start(entry, status, situation, _reason_to_start(entry, status), afresh=asked)
@@ -217,8 +221,8 @@ def _plan_scheduled(
     if not isinstance(verdict, Run):
         return verdict
     # A run that is to be tried again, and had to wait for that, goes on counting.
-    retried = status.state is State.WAITING and due is not None and due.owed and status.failures
-    step = _start(entry, status, situation, verdict.why, afresh=not retried, owed=verdict.owed)
+    afresh = not tries_again(status)
+    step = _start(entry, status, situation, verdict.why, afresh=afresh, owed=verdict.owed)
     if step is None and due is not None and not due.owed:
         return too_late_at(schedule, due, now)
     return step
@@ -260,7 +264,7 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
             return next_run
         soonest = Instant(next_run)
     if not still_comes_back(status, spec):
-        return Amend(slot=status.slot, spec=spec, why=f"restart = {spec.restart}")
+        return _leave_ended(status, spec)
     if exhausted(status, spec):
         return GiveUp(slot=status.slot, why=_why_given_up(status))
     at = due(status, spec)
@@ -268,6 +272,10 @@ def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
         return min(at, soonest)
     why = f"restart after it {status.why}"
     return _start(entry, status, situation, why, afresh=False, owed=True)
+
+
+def _leave_ended(status: SlotStatus, spec: WorkerSpec) -> Amend:
+    return Amend(slot=status.slot, spec=spec, why=f"restart = {spec.restart}")
 
 
 def _why_given_up(status: SlotStatus) -> str:

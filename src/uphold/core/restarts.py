@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from zlib import crc32
 
 from uphold.core.specs import Backoff, Instant, RestartPolicy, WorkerSpec
+from uphold.core.statuses import State
 
 if TYPE_CHECKING:
     from uphold.core.statuses import Exit, SlotStatus
@@ -29,6 +30,12 @@ def still_comes_back(status: SlotStatus, spec: WorkerSpec) -> bool:
     if status.exit is None:
         return True  # it never ran: no policy is about that
     return _wants_another(spec, well=not _condemned(status) and succeeded(status.exit, spec))
+
+
+def tries_again(status: SlotStatus) -> bool:
+    """Tell whether a slot waits in the middle of a series of failures, for its next try."""
+    owed = status.due is None or status.due.owed
+    return status.state is State.WAITING and status.failures > 0 and owed
 
 
 def ended_well(status: SlotStatus) -> bool:

@@ -75,7 +75,10 @@ RESTING: Final = frozenset(State) - ALIVE
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     # From rest straight to running: found alive by a supervisor whose books had lost it.
     State.STOPPED: frozenset({State.WAITING, State.STARTING, State.RUNNING}),
-    State.WAITING: frozenset({State.STOPPED, State.STARTING, State.STOPPING, State.RUNNING}),
+    # To exited: what waits is another try, which the changed file no longer wants.
+    State.WAITING: frozenset(
+        {State.STOPPED, State.STARTING, State.STOPPING, State.EXITED, State.RUNNING}
+    ),
     State.STARTING: frozenset(
         {State.RUNNING, State.STOPPING, State.BACKOFF, State.EXITED, State.STOPPED}
     ),

@@ -162,6 +162,7 @@ def _recalled(
         status,
         state=State.STOPPED,
         identity=None,
+        stop_asked=True,
         failures=status.failures if status.state is State.WAITING else 0,
         why="the machine was restarted",
     )
