@@ -76,6 +76,7 @@ TABLE = (
     Row("T09", "orphans reaped", f"{PROOFS}/orphans.py", "orphans", 10_000),
     Row("T09", "fork bombs of 400", f"{PROOFS}/orphans.py", "bombs", 20),
     Row("T09", "endless fork bombs, capped", f"{PROOFS}/orphans.py", "capped", 20),
+    Row("T09", "frozen workers found", f"{PROOFS}/freezing.py", "frozen", 100),
     Row("T10", "full and read-only disks", f"{PROOFS}/full_disks.py", "disks", 20),
     Row("T11", "clock jumps in every state", f"{PROOFS}/clocks.py", "jumps", 100),
     Row("T15", "hostile flags of 59 kinds", f"{PROOFS}/hostile_flags.py", "hostile", 100_000),

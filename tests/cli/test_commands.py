@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-from uphold.cli import orders
-
 
 def test_why_is_one_paragraph(uphold, supervisor):
     supervisor.answers["why"] = {"schema": 1, "name": "api", "text": "It is held.\x1b[2J"}
@@ -54,11 +52,8 @@ def test_show_tells_everything_and_its_slots(uphold, supervisor, row):
 
 
 @pytest.mark.accepts("E-25")
-@pytest.mark.parametrize("words", [["why", "api"], ["show", "api"], ["plan"], ["restart", "api"]])
-def test_nobody_waits_longer_than_told_for_a_supervisor_that_is_silent(
-    uphold, supervisor, monkeypatch, words
-):
-    monkeypatch.setattr(orders, "GRACE_FOR_THE_ANSWER", 0.05)
+@pytest.mark.parametrize("words", [["why", "api"], ["show", "api"], ["plan"]])
+def test_nobody_waits_longer_than_told_for_a_supervisor_that_is_silent(uphold, supervisor, words):
     result = uphold(*words, "--timeout", "100ms")
     assert (result.code, result.out) == (1, "")
     assert "[UPH_SUPERVISOR_SILENT]" in result.err

@@ -121,6 +121,24 @@ def test_why_names_the_step_that_brings_it_up(uphold, ordered, name, override, s
     assert step in uphold("why", name).out
 
 
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ({"held": True, "by": "bob", "authors": {"held": {"by": "ann"}}}, "paused by ann"),
+        ({"up": False, "by": "bob", "authors": {"up": {"by": "ann"}}}, "stopped by ann"),
+        ({"enabled": False, "by": "bob", "authors": {"up": {"by": "ann"}}}, "disabled"),
+        ({"held": True, "by": "bob", "authors": {"held": None}}, "paused by bob"),
+        (
+            {"held": True, "by": "bob", "order": "1", "authors": {"kick": {"order": "2"}}},
+            "paused by bob",
+        ),
+    ],
+)
+def test_of_several_orders_the_one_is_named_that_keeps_it_down(uphold, ordered, override, reason):
+    ordered(api=override)
+    assert f"api is stopped: {reason}; it stays down" in uphold("why", "api").out
+
+
 def test_why_says_who_holds_it_back(uphold, ordered):
     ordered(api={"held": True, "by": "ann"})
     assert "api is stopped: paused by ann; it stays down when a supervisor starts." in (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from uphold.core.specs import Instant, WorkerSpec
-from uphold.core.statuses import Identity, SlotStatus, State
+from uphold.core.statuses import Fault, Identity, SlotStatus, State
 from uphold.host.homes import Home
 from uphold.host.locks import HomeLock, Owner
 from uphold.host.proctable import boot_id, read_stat
@@ -232,12 +232,27 @@ def test_the_slots_of_a_worker_stand_together_in_order(uphold, leave):
     assert [row["slot"] for row in uphold("status", "web.2", "--json").json["workers"]] == ["web.2"]
 
 
-def test_workers_stand_in_the_order_of_the_file_which_the_mirror_keeps(uphold, home, leave):
+def test_workers_stand_in_the_order_of_the_file_as_with_a_supervisor(uphold, home, leave):
     leave(*(slot_of(name, None, State.STOPPED) for name in ("api", "web", "web.2", "zoo")))
-    mirrored = {"workers": {"web": {}, "web.2": {}, "api": {}}}
-    (home / "runtime.json").write_text(json.dumps(mirrored))
+    config = home.parent / "uphold.toml"
+    config.write_text("".join(f'[workers.{name}]\ncommand = "x"\n' for name in ("web", "api")))
     rows = uphold("status", "--json").json["workers"]
     assert [row["slot"] for row in rows] == ["web", "web.2", "api", "zoo"]
+    config.write_text("no file any more")
+    rows = uphold("status", "--json").json["workers"]
+    assert [row["slot"] for row in rows] == ["api", "web", "web.2", "zoo"], "by name, then"
+
+
+def test_the_worst_stands_first_without_a_supervisor_too(uphold, home, leave, sleeper):
+    fault = Fault(code="UPH_WORKER_EXITED", message="exited with code 1")
+    leave(
+        slot_of("alive", identity_of(sleeper().pid)),
+        replace(slot_of("backing_off", None, State.BACKOFF), error=fault),
+        slot_of("given_up", None, State.FAILED),
+        slot_of("resting", None, State.STOPPED),
+    )
+    names = [line.split()[0] for line in uphold("status").out.splitlines()[1:5]]
+    assert names == ["given_up", "backing_off", "alive", "resting"]
 
 
 def test_a_plan_without_a_supervisor_knows_what_people_ordered(uphold, home, leave):
@@ -298,8 +313,8 @@ def test_a_plan_without_a_supervisor_knows_what_lives(uphold, home, leave, sleep
         ("off", "stop", "alive, but disabled"),
         ("held", "stop", "alive, but paused"),
         ("gave_up", "none", "failed, stays down"),
-        ("mended", "start", "new"),
-        ("old", "start", "new"),
+        ("mended", "start", "changed: command"),
+        ("old", "start", "not running"),
         ("gone", "remove", "no longer in the file: alive, will be stopped"),
     ]
     assert "same      none     alive, will be adopted" in uphold("plan").out

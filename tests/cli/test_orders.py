@@ -29,6 +29,7 @@ def test_an_order_goes_through_the_socket_and_waits_for_the_result(uphold, super
         "reason": "it hangs",
         "author": f"{user}@{os.uname().nodename}",
         "wait": True,
+        "tell_accepted": True,
     }
 
 
@@ -93,6 +94,18 @@ def test_what_the_supervisor_refuses_keeps_its_code(uphold, supervisor, code, ex
     result = uphold("stop", "apo")
     assert result.code == exit_code
     assert result.err.splitlines() == [f"uphold: no worker is called 'apo'. [{code}]", "  Do this."]
+
+
+@pytest.mark.accepts("E-25")
+@pytest.mark.parametrize("words", [["restart", "api"], ["reload"], ["update"]])
+def test_an_order_to_a_frozen_supervisor_ends_and_says_that_nothing_is_known(
+    uphold, supervisor, words
+):
+    result = uphold(*words, "--timeout", "100ms")
+    assert (result.code, result.out) == (1, "")
+    assert "did not accept the order within 0.1 s; nothing is known of it." in result.err
+    assert "[UPH_SUPERVISOR_SILENT]" in result.err
+    assert "`uphold jobs`" in result.err
 
 
 def test_quiet_says_nothing_but_errors(uphold, supervisor):

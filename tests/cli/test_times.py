@@ -35,6 +35,7 @@ def test_an_age_is_said_in_one_unit_and_never_negative():
     ("text", "at"),
     [
         ("10m", NOON - 600),
+        ("10m ago", NOON - 600),
         ("2h", NOON - 7200),
         ("1d", NOON - 86400),
         ("30s", NOON - 30),

@@ -23,7 +23,8 @@ TYPES = {
     "integer": int,
     "number": (int, float),
 }
-QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart" / "uphold.toml"
+ROOT = Path(__file__).parents[2]
+QUICKSTART = ROOT / "examples" / "quickstart" / "uphold.toml"
 
 
 def fits(value, schema):
@@ -32,7 +33,7 @@ def fits(value, schema):
     unknown = set(schema) - {
         "$schema", "$defs", "title", "description", "default", "type", "properties", "items", "enum",
         "additionalProperties", "propertyNames", "anyOf", "const", "pattern", "minimum", "maximum",
-        "minLength", "minItems", "minProperties",
+        "minLength", "minItems", "minProperties", "required",
     }  # fmt: skip
     assert not unknown
     if "anyOf" in schema and not any(fits(value, option) for option in schema["anyOf"]):
@@ -61,7 +62,9 @@ def fits_rest(value, schema):
             fits(item, schema["items"]) for item in value
         )
     if isinstance(value, dict):
-        if len(value) < schema.get("minProperties", 0):
+        if len(value) < schema.get("minProperties", 0) or set(schema.get("required", ())) - set(
+            value
+        ):
             return False
         names = schema.get("propertyNames", {})
         if "pattern" in names and not all(re.search(names["pattern"], key) for key in value):
@@ -91,6 +94,20 @@ def test_starters_fit_the_schema(kind):
 
 def test_the_quickstart_fits_the_schema():
     assert fits(tomllib.loads(QUICKSTART.read_text()), SCHEMA)
+
+
+def test_every_configuration_in_the_papers_fits_the_schema():
+    found = 0
+    for page in (*ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md"), ROOT / "README.md"):
+        for block in re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL):
+            read = tomllib.loads(block)
+            if "project" not in read:  # a package's own file
+                assert fits(read, SCHEMA), (page.name, block)
+                found += 1
+    for path in ROOT.glob("examples/**/uphold.toml"):
+        assert fits(tomllib.loads(path.read_text()), SCHEMA), path
+        found += 1
+    assert found > 20
 
 
 def test_every_default_fits_its_own_description():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -106,6 +107,69 @@ def test_a_supervisor_that_goes_away_is_named_as_such(answering):
     ):
         connection.call("status")
     assert raised.value.code == "UPH_SUPERVISOR_GONE"
+
+
+ACCEPTED = {"job_id": "job_7", "within": 0.05}
+
+
+def test_an_order_is_accepted_first_and_answered_later(answering):
+    home = answering(line(id=1, accepted=ACCEPTED) + line(id=1, result={"job_id": "job_7"}))
+    with Connection(str(home)) as connection:
+        assert connection.order("submit", {"verb": "stop"}) == {"job_id": "job_7"}
+
+
+def test_an_order_that_is_answered_at_once_needs_no_other_word(answering):
+    with Connection(str(answering(line(id=1, result={"job_id": "job_7"})))) as connection:
+        assert connection.order("submit", {"wait": False}) == {"job_id": "job_7"}
+
+
+@pytest.mark.accepts("E-25")
+def test_of_an_order_that_nobody_accepted_nothing_is_known(answering):
+    with (
+        Connection(str(answering(b"", stay=True))) as connection,
+        pytest.raises(UpholdError) as raised,
+    ):
+        connection.order("submit", {"verb": "stop"}, timeout=0.05, margin=0.01)
+    told = raised.value
+    assert (told.code, told.exit_code) == ("UPH_SUPERVISOR_SILENT", 1)
+    assert "did not accept the order within 0.05 s; nothing is known of it" in told.message
+    assert "may still find the order" in told.remedy
+    assert "`uphold jobs`" in told.remedy
+
+
+@pytest.mark.accepts("E-25")
+def test_whoever_falls_silent_after_accepting_an_order_is_told_of_with_the_job(answering):
+    home = answering(line(id=1, accepted=ACCEPTED), stay=True)
+    with Connection(str(home)) as connection, pytest.raises(UpholdError) as raised:
+        connection.order("submit", {"verb": "stop"}, margin=0.01)
+    told = raised.value
+    assert (told.code, told.exit_code) == ("UPH_SUPERVISOR_SILENT", 1)
+    assert told.message.startswith("job_7 was accepted; ")
+    assert "within 0.05 s" in told.message, "the supervisor's own limit, where we have none"
+
+
+@pytest.mark.parametrize(
+    ("answers", "when"),
+    [((), "before it accepted the order"), ((line(id=1, accepted=ACCEPTED),), "accepted job_7")],
+)
+def test_an_order_whose_supervisor_goes_away_says_what_is_known_of_it(answering, answers, when):
+    with Connection(str(answering(*answers))) as connection, pytest.raises(UpholdError) as raised:
+        connection.order("submit", {"verb": "stop"})
+    assert raised.value.code == "UPH_SUPERVISOR_GONE"
+    assert when in raised.value.message
+
+
+def test_nobody_waits_for_ever_in_front_of_a_door_that_stays_shut(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.ExitStack() as before_us:
+        folder = os.open(tmp_path, os.O_PATH)
+        listening.bind(f"/proc/self/fd/{folder}/control.sock")
+        os.close(folder)
+        listening.listen(0)  # and never takes anybody in, as one that is stopped
+        before_us.enter_context(Connection(str(tmp_path)))
+        with pytest.raises(UpholdError) as raised:
+            Connection(str(tmp_path), to_connect=0.05)
+    assert raised.value.code == "UPH_SUPERVISOR_SILENT"
+    assert "let nobody in for 0.05 s" in raised.value.message
 
 
 def test_events_come_one_by_one_until_the_end(answering):

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from uphold.control.server import ControlServer, bind
+from uphold.control.server import ControlServer, Underway, bind
 from uphold.errors import ConfigInvalid, NoSuchWorker, Problem
 from uphold.wire.frames import encode_line
 
@@ -41,7 +41,16 @@ def counting(params):
     return {"seq": 0}, lines()
 
 
-METHODS = {"echo": echo, "fail": fail, "wrong": wrong, "bug": bug}
+async def order(params):
+    async def outcome():
+        if params.get("fails"):
+            raise NoSuchWorker("no worker is called 'x'.")
+        return {"results": []}
+
+    return Underway({"job_id": "job_7"}, outcome)
+
+
+METHODS = {"order": order, "echo": echo, "fail": fail, "wrong": wrong, "bug": bug}
 
 
 def conversation(home, *lines):
@@ -69,6 +78,22 @@ def test_requests_are_answered_in_order_with_their_ids(tmp_path):
         {"id": "two", "method": "echo"},
     )
     assert answers == [{"id": 1, "result": {"got": {"a": 1}}}, {"id": "two", "result": {"got": {}}}]
+
+
+def test_an_order_is_answered_in_two_lines_that_it_is_accepted_and_what_came_of_it(tmp_path):
+    done = conversation(tmp_path, {"id": 1, "method": "order"}, {"id": 2, "method": "echo"})
+    assert done[:2] == [
+        {"id": 1, "accepted": {"job_id": "job_7"}},
+        {"id": 1, "result": {"results": []}},
+    ]
+    assert done[2]["id"] == 2, "and the next one is answered after both"
+
+
+def test_an_order_that_fails_after_it_was_accepted_says_both(tmp_path):
+    asked = {"id": 1, "method": "order", "params": {"fails": True}}
+    accepted, failed = conversation(tmp_path, asked)
+    assert accepted == {"id": 1, "accepted": {"job_id": "job_7"}}
+    assert failed["error"]["code"] == "UPH_WORKER_UNKNOWN"
 
 
 def test_errors_carry_code_remedy_exit_code_and_problems(tmp_path):

@@ -233,6 +233,16 @@ def test_success_clears_every_sign_of_the_last_trouble(kind):
 
 
 @pytest.mark.accepts("P6")
+def test_a_run_that_the_books_had_lost_has_not_ended_as_the_one_before_it():
+    before = slot(State.BACKOFF, exit=FAILED, identity=None)
+    lost = events.Adopted(slot="web", generation=4, identity=SOMEBODY)
+    found = known(before, lost)
+    assert (found.state, found.exit) == (State.RUNNING, None)
+    aborted = known(found, events.AbortBegun(slot="web", generation=4, why="hangs"))
+    end = Exit(code=None, signal=6, at=70.0)
+    assert known(aborted, events.Exited(slot="web", generation=4, exit=end)).exit == end
+
+
 def test_a_process_that_is_adopted_goes_on_as_if_nothing_had_happened():
     before = slot(State.RUNNING, failures=2, restarts=3)
     after = known(before, events.Adopted(slot="web", generation=3, identity=SOMEBODY))
@@ -291,10 +301,17 @@ def test_a_start_that_can_never_work_is_remembered_as_such():
     assert known(slot(State.STARTING), fact).hopeless
 
 
-@pytest.mark.parametrize(
-    "before", [slot(State.STOPPING, stop_asked=True), slot(State.STOPPING, stop_asked=False)]
-)
-def test_a_start_that_fails_while_it_is_being_stopped_is_stopped(before):
+@pytest.mark.accepts("P3", "P27")
+@pytest.mark.parametrize("state", [State.STARTING, State.RUNNING, State.STOPPING])
+def test_whoever_is_up_is_not_gone_because_its_driver_says_that_it_could_not_start(state):
+    """Ready or not: the process was seen, and only its end ends it."""
+    before = slot(state, identity=SOMEBODY, stop_asked=state is State.STOPPING)
+    assert known(before, NOT_STARTED) == before
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_start_that_fails_while_it_is_being_stopped_is_stopped(asked):
+    before = slot(State.STOPPING, stop_asked=asked, identity=None)
     after = known(before, NOT_STARTED)
     assert after.state is State.STOPPED
     assert after.error == FAULT
@@ -712,3 +729,27 @@ def test_durations_are_written_for_people(seconds, words):
 def test_a_run_never_lasted_less_than_no_time():
     before = slot(State.RUNNING, started_at=Instant(2000.0))
     assert known(before, EXITED).why == "exited with code 1 after 0.0 s"
+
+
+@pytest.mark.accepts("P8")
+def test_a_run_that_the_books_missed_is_not_as_old_as_the_one_they_knew():
+    """Its number is known by then, from the slot's own file: its nonce tells that it is another."""
+    later = Identity(pid=9, start_ticks=2, boot_id="b", inode=0, nonce="n9")
+    before = slot(State.RUNNING)
+    after = known(before, events.Adopted(slot="web", generation=3, identity=later))
+    assert (after.started_at, after.nonce) == (NOW.mono, "n9")
+    again = replace(SOMEBODY, pid=8)
+    after = known(before, events.Adopted(slot="web", generation=3, identity=again))
+    assert after.started_at == before.started_at
+
+
+@pytest.mark.accepts("P6", "P26")
+def test_a_run_that_the_books_missed_is_not_ended_for_what_the_one_before_it_did():
+    condemned = Finding(health=Health.UNHEALTHY, why="no answer", code="UPH_WORKER_UNHEALTHY")
+    before = slot(State.STOPPING, finding=condemned)
+    later = Identity(pid=9, start_ticks=2, boot_id="b", inode=0, nonce="n9")
+    for generation in (3, 4):
+        fact = events.Adopted(slot="web", generation=generation, identity=later)
+        assert known(before, fact).finding is None
+    same = events.Adopted(slot="web", generation=3, identity=SOMEBODY)
+    assert known(before, same).finding == condemned

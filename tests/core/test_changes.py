@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from uphold.core import orders
-from uphold.core.changes import Change, begins_anew, differences, preview, restarting
+from uphold.core.changes import Change, begins_anew, differences, outgrown, preview, restarting
 from uphold.core.declaring import Entry
 from uphold.core.overrides import Override, file_says
 from uphold.core.specs import (
@@ -165,6 +165,36 @@ def test_of_the_logs_only_mode_and_split_need_a_restart(logs, keys):
 def test_of_the_heartbeat_only_what_a_worker_is_told_of_it_needs_a_restart(before, after, needs):
     found = restarting(replace(web, heartbeat=before), replace(web, heartbeat=after))
     assert found == (("heartbeat",) if needs else ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "needs"),
+    [
+        (None, Probe(way="fd", target="4"), True),
+        (Probe(way="notify"), Probe(way="fd", target="4"), True),
+        (Probe(way="fd", target="4"), Probe(way="fd", target="5"), True),
+        (Probe(way="fd", target="4"), Probe(way="fd", target="4", timeout=9.0), False),
+        (Probe(way="fd", target="4"), Probe(way="notify"), False),
+        (Probe(way="fd", target="4"), None, False),
+        (Probe(way="log", target="up"), Probe(way="notify"), False),
+    ],
+)
+def test_one_that_is_not_ready_yet_and_has_no_descriptor_to_say_so_by_needs_a_restart(
+    before, after, needs
+):
+    starting = SlotStatus(slot="web", state=State.STARTING, terms=replace(web, ready=before))
+    spec = replace(web, ready=after)
+    assert outgrown(starting, spec) == (("ready",) if needs else ())
+    assert outgrown(replace(starting, state=State.RUNNING), spec) == (), "it has been ready"
+    (change,) = preview({"web": Entry(spec=replace(web, ready=before))}, [spec])
+    assert change.action == "update"
+    assert change.reason.endswith("; restarts it if it is not ready yet") is needs
+
+
+def test_what_needs_a_restart_does_so_in_any_state():
+    starting = SlotStatus(slot="web", state=State.STARTING, terms=web)
+    for state in (State.STARTING, State.RUNNING):
+        assert outgrown(replace(starting, state=state), replace(web, shell=True)) == ("shell",)
 
 
 @pytest.mark.parametrize("key", [key for key in OTHER if key not in ("name", "kind")])
@@ -340,7 +370,7 @@ def test_without_a_supervisor_orders_in_force_are_part_of_the_plan():
     assert [(each.name, each.action, each.reason) for each in found] == [
         ("a", "none", "stopped by ann: repair"),
         ("b", "none", "paused by bob"),
-        ("c", "none", "new, disabled"),
+        ("c", "none", "disabled"),
         ("d", "start", "new"),
     ]
 

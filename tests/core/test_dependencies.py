@@ -3,9 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.steps import forget, kill, rest, start, stop, stop_for_now, wait
+from core.stories import World
 from uphold.core import orders
+from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry
 from uphold.core.dependencies import (
     dependents,
@@ -13,10 +17,11 @@ from uphold.core.dependencies import (
     longest_grace,
     still_leaning,
     unmet,
+    without_circles,
 )
 from uphold.core.events import StopFailed
-from uphold.core.specs import Need, RestartPolicy, StopRule, WorkerSpec
-from uphold.core.statuses import Fault
+from uphold.core.specs import Need, RestartPolicy, Schedule, StopRule, WorkerSpec
+from uphold.core.statuses import Fault, SlotStatus, State
 from uphold.testing.scenarios import Scenario
 
 db = WorkerSpec(name="db", command=("store",))
@@ -179,6 +184,65 @@ def test_removed_workers_are_stopped_in_reverse_order_slot_by_slot():
 
 
 @pytest.mark.accepts("P3")
+def test_removed_workers_that_came_after_each_other_by_turns_are_stopped_all_the_same():
+    """The run of a job goes on under its old terms, while its neighbour's are changed."""
+    job = replace(web, schedule=Schedule(every=3600.0, at_load=True))
+    scenario = Scenario(db, after(job, db=Need.STARTED))
+    scenario.acts()
+    scenario.rises("db").acts()
+    scenario.rises("web").declares(after(db, web=Need.STARTED), replace(job, command=("other",)))
+    scenario.acts()
+    recorded = [scenario.status(name).terms for name in ("db", "web")]
+    assert [terms and [name for name, _ in terms.depends_on] for terms in recorded] == [
+        ["web"],
+        ["db"],
+    ]
+    scenario.declares().expects(stop("db")).expects().vanishes("db")
+    scenario.expects(forget("db"), stop("web")).vanishes("web").expects(forget("web"))
+
+
+def test_a_circle_is_opened_at_the_same_place_whoever_is_known_first():
+    specs = [after(spec, **{other: Need.STARTED}) for spec, other in ((db, "web"), (web, "db"))]
+    known = [SlotStatus(slot=spec.name, state=State.RUNNING, terms=spec) for spec in specs]
+    for order in (known, known[::-1]):
+        assert dependents({}, Observed().with_changes(order, ())) == {"web": ("db",)}
+
+
+def test_terms_from_the_books_lose_only_what_closes_a_circle():
+    specs = {
+        "a": after(replace(web, name="a"), b=Need.STARTED, c=Need.HEALTHY),
+        "b": after(replace(web, name="b"), c=Need.STARTED),
+        "c": after(replace(web, name="c"), a=Need.STARTED, gone=Need.STARTED),
+    }
+    kept = without_circles(specs)
+    assert kept == specs | {"c": after(specs["c"], gone=Need.STARTED)}
+    assert list(kept) == list(specs)
+    assert list(find_cycles(tuple(kept.values()))) == []
+
+
+NAMES = ("a", "b", "c", "d", "@pump")
+RECORDED = st.fixed_dictionaries(
+    {name: st.lists(st.sampled_from((*NAMES, "gone")), unique=True) for name in NAMES}
+)
+
+
+@pytest.mark.accepts("P3", "P4", "M-21")
+@settings(max_examples=60, deadline=None, database=None)
+@given(RECORDED, st.booleans(), st.sets(st.sampled_from(("a", "b"))))
+def test_removed_workers_are_stopped_whatever_they_were_started_after(recorded, closing, kept):
+    world = World(Scenario(*(replace(web, name=name) for name in sorted(kept))))
+    for name, others in recorded.items():
+        spec = after(replace(web, name=name), **dict.fromkeys(others, Need.STARTED))
+        status = SlotStatus(slot=name, state=State.RUNNING, generation=1, terms=spec)
+        world.scenario.observed = world.scenario.observed.with_changes([status], ())
+    if closing:
+        world.scenario.orders(orders.ShutDown())
+    world.settles()
+    left = world.scenario.observed.slots
+    assert set(left) == kept
+    assert all((left[name].state is State.STOPPED) is closing for name in kept)
+
+
 def test_a_dependent_that_cannot_be_killed_holds_nobody_back_for_ever():
     scenario = Scenario(db, web).expects(start(db), wait("web")).rises("db").expects(start(web))
     scenario.rises("web").orders(orders.ShutDown()).expects(stop_for_now("web"))

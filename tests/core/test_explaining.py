@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 import pytest
 
+from core.steps import stop
 from uphold.core import events, orders
 from uphold.core.absorbing import Observed
 from uphold.core.declaring import Declaration, Entry
@@ -15,6 +16,12 @@ from uphold.testing.scenarios import Scenario
 
 web = WorkerSpec(name="web", command=("serve",), backoff=Backoff(jitter=0.0))
 WEB = ("web",)
+STOP, START = orders.StopWorkers(names=WEB), orders.StartWorkers(names=WEB)
+PAUSE, RESUME = orders.PauseWorkers(names=WEB), orders.ResumeWorkers(names=WEB)
+DISABLE, ENABLE = orders.DisableWorkers(names=WEB), orders.EnableWorkers(names=WEB)
+QUARANTINE = orders.QuarantineWorkers(names=WEB)
+RESET = orders.ResetWorkers(names=WEB)
+WITHHOLD = orders.WithholdWorkers(names=WEB)
 
 
 def up(*specs: WorkerSpec) -> Scenario:
@@ -92,11 +99,22 @@ def test_back_off_without_an_end_of_trying():
 def test_back_off_about_to_be_given_up_promises_no_start():
     scenario = up(replace(web, max_restarts=0)).at(1).exits("web", 1)
     assert "the next start" not in told(scenario)
+    assert short(scenario) == "exited with code 1 after 1.0 s; it is not tried again"
+
+
+@pytest.mark.parametrize("wish", [STOP, PAUSE, orders.ScaleWorker(name="web", replicas=0)])
+def test_back_off_of_a_worker_that_is_no_longer_wanted_promises_no_start(wish):
+    """As it stays while the supervisor is paused."""
+    scenario = in_backoff().orders(orders.PauseSupervisor()).orders(wish)
+    scenario.acts()
+    assert scenario.status("web").state is State.BACKOFF
+    assert short(scenario) == "exited with code 3 after 10 s"
+    assert "starts again" not in told(scenario)
+    assert "next start" not in told(scenario)
 
 
 def test_back_off_of_a_worker_no_longer_declared():
-    scenario = in_backoff().declares()
-    assert short(scenario).startswith("exited with code 3 after 10 s; starts again in")
+    assert short(in_backoff().declares()) == "exited with code 3 after 10 s"
     forgotten = SlotStatus(slot="web", state=State.BACKOFF, why="exited with code 3")
     assert why(None, forgotten, Instant(0.0)) == "exited with code 3"
 
@@ -162,6 +180,52 @@ def test_held_by_an_operator(hold, words, reason):
     scenario.vanishes("web")
     assert short(scenario) == reason
     assert told(scenario) == f"{words} It is stopped: {reason}."
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ([STOP, RESET], "stopped by ann"),
+        ([PAUSE, STOP], "paused by ann"),
+        ([PAUSE, STOP, RESUME], "stopped by bob"),
+        ([STOP, DISABLE], "disabled by bob"),
+        ([STOP, DISABLE, ENABLE], "stopped by ann"),
+        ([DISABLE, PAUSE], "paused by bob"),
+        ([DISABLE, PAUSE, RESUME], "disabled by ann"),
+        ([QUARANTINE, PAUSE], "quarantined by ann"),
+        ([STOP, STOP], "stopped by bob"),
+        ([STOP, WITHHOLD], "stopped by ann"),
+        ([WITHHOLD, STOP], "stopped by bob"),
+        ([STOP, START, PAUSE], "paused by cal"),
+    ],
+)
+def test_of_several_orders_the_one_is_named_that_keeps_it_down(given, reason):
+    scenario = up(web)
+    for wish, author in zip(given, ("ann", "bob", "cal"), strict=False):
+        scenario.orders(wish, author=author)
+    scenario.expects(stop("web", reason)).vanishes("web")
+    assert short(scenario) == reason
+    assert reason in told(scenario).partition("It is")[0]
+    assert "comes back" not in told(scenario)
+
+
+@pytest.mark.parametrize(
+    ("given", "told_first", "reason"),
+    [
+        ({"enabled": False}, "'web' is disabled.", "disabled"),
+        ({"held": True}, "'web' is held: paused.", "paused"),
+        ({"up": False}, "'web' shall not run (stopped).", "stopped"),
+    ],
+)
+def test_where_older_books_do_not_tell_whose_an_order_is_nobody_is_named(given, told_first, reason):
+    scenario = up(web).orders(RESET, author="bob")
+    entry = scenario.declaration.workers["web"]
+    older = replace(entry, override=replace(entry.override, **given))
+    scenario.declaration = replace(scenario.declaration, workers={"web": older})
+    scenario.acts()
+    scenario.vanishes("web")
+    assert short(scenario) == reason
+    assert told(scenario).startswith(told_first)
 
 
 @pytest.mark.parametrize(

@@ -297,6 +297,58 @@ def test_a_paused_supervisor_says_that_nothing_will_happen_yet():
 
 
 @pytest.mark.accepts("P27")
+@pytest.mark.parametrize(
+    ("wish", "state", "verdict"),
+    [
+        (START, State.RUNNING, YES),
+        (RESTART, State.RUNNING, NO),
+        (STOP, State.STOPPED, YES),
+        (STOP, State.RUNNING, NO),
+        (RESET, State.RUNNING, YES),
+        (RESET, State.STOPPED, YES),
+        (RESET, State.WAITING, YES),
+        (START, State.STOPPED, NO),
+    ],
+)
+def test_what_is_so_already_needs_no_acting_and_a_reset_needs_none_at_all(wish, state, verdict):
+    paused = Scenario(web).orders(orders.PauseSupervisor()).orders(wish).declaration
+    found = judged(wish, slot(state, since_order=BEFORE), declaration=paused)
+    assert word(found) == verdict
+    assert verdict == YES or "uphold resume" in str(found)
+
+
+def test_a_paused_supervisor_still_waits_for_what_is_up_to_stay_up():
+    paused = Scenario(web).orders(orders.PauseSupervisor()).orders(START).declaration
+    young = slot(State.RUNNING, since_order=BEFORE, since=Instant(999.9))
+    assert judged(START, young, declaration=paused) == Pending(at=Instant(999.9 + SETTLING))
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        STOP,
+        orders.PauseWorkers(names=WEB),
+        orders.DisableWorkers(names=WEB),
+        orders.QuarantineWorkers(names=WEB),
+    ],
+)
+@pytest.mark.parametrize("state", [State.STOPPED, State.WAITING, State.EXITED, State.FAILED])
+def test_to_keep_down_what_is_down_is_over_although_it_is_wanted_up_by_now(state, wish):
+    """Somebody lifted it at once: nothing may ever happen to it that could be waited for."""
+    lifted = Scenario(web).declaration
+    assert word(judged(wish, slot(state, since_order=BEFORE), declaration=lifted)) == YES
+
+
+@pytest.mark.parametrize("state", [State.BACKOFF, State.FAILED])
+def test_a_reset_that_counted_before_it_failed_says_that_it_failed(state):
+    """As when it is given while a run is aborted: what came after it is not forgiven."""
+    failed = slot(state, since_order=BEFORE, pardoned=7, error=FAULT)
+    verdict = judged(RESET, failed)
+    assert verdict == Result(name="web", ok=False, state=str(state), error=FAULT.message)
+    assert word(judged(START, failed)) == YET
+
+
+@pytest.mark.accepts("P27")
 def test_so_it_does_of_a_worker_that_the_file_no_longer_has():
     paused = Scenario().orders(orders.PauseSupervisor()).declaration
     verdict = judged(DECLARE, slot(State.RUNNING, since_order=BEFORE), declaration=paused)

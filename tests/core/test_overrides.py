@@ -5,7 +5,18 @@ from dataclasses import replace
 import pytest
 
 from uphold.core import orders
-from uphold.core.overrides import PLAIN, Override, after_absence, file_says, still_in_force
+from uphold.core.overrides import (
+    PLAIN,
+    Author,
+    Override,
+    after_absence,
+    author_of,
+    file_says,
+    order_behind,
+    reason,
+    signed,
+    still_in_force,
+)
 from uphold.core.specs import WorkerSpec
 from uphold.testing.scenarios import Scenario
 
@@ -67,3 +78,42 @@ def test_an_order_remembers_what_the_file_said(wish):
 def test_a_signal_is_no_override():
     scenario = Scenario(web).orders(orders.SignalWorkers(names=("web",), signal="HUP"))
     assert scenario.declaration.workers["web"].override == PLAIN
+
+
+ANN, BOB = Author(by="ann: noise", order="job_1"), Author(by="bob", order="job_2")
+
+
+def test_each_order_is_somebodys():
+    given = signed(signed(PLAIN, ("up", "kick"), ANN), ("kick",), BOB)
+    assert (author_of(given, "up"), author_of(given, "kick")) == (ANN, BOB)
+    assert author_of(given, "held") == Author(), "nobody is made up"
+    assert (reason(given, "up"), reason(given, "held")) == ("stopped by ann: noise", "paused")
+
+
+def test_books_that_know_one_author_alone_mean_that_one():
+    older = Override(held=True, by="ann", order="job_1")
+    assert author_of(older, "held") == Author(by="ann", order="job_1")
+    reset = replace(signed(older, ("pardon",), BOB), by=BOB.by, order=BOB.order)
+    assert author_of(reset, "held") == Author(), "it may have been anybody before bob"
+
+
+def test_what_an_update_does_makes_nobody_forget_who_paused_a_worker_before_it():
+    """To let it go again is signed, and is nobody's wish: the last order is still ann's."""
+    older = Override(held=True, by="ann", order="job_1")
+    assert author_of(signed(older, ("kick",), BOB), "held") == Author(by="ann", order="job_1")
+
+
+@pytest.mark.parametrize(
+    ("why", "order"),
+    [
+        ("stopped by ann: noise", "job_1"),
+        ("start ordered by bob", "job_2"),
+        ("stopped by ann", None),
+        ("start ordered by bobby", None),
+        ("paused", None),
+        ("declared", None),
+    ],
+)
+def test_a_reason_leads_back_to_its_order(why, order):
+    assert order_behind(signed(signed(PLAIN, ("up",), ANN), ("kick",), BOB), why) == order
+    assert order_behind(PLAIN, why) is None

@@ -19,7 +19,7 @@ from core.steps import (
     wait_afresh,
 )
 from uphold.core import events, orders
-from uphold.core.actions import Start
+from uphold.core.actions import Abort, Start
 from uphold.core.planning import plan
 from uphold.core.specs import (
     NEVER,
@@ -41,6 +41,7 @@ app = replace(web, name="app", depends_on=(("db", Need.HEALTHY),))
 once = replace(web, name="once", restart=RestartPolicy.NO)
 pump = WorkerSpec(name="@pump", command=("pump",))
 WEB = ("web",)
+CONDEMNED = events.Condemned(slot="web", generation=2, code="UPH_WORKER_UNHEALTHY", why="hangs")
 DB = ("db",)
 
 HOLDS = [
@@ -487,6 +488,75 @@ def test_a_reset_counts_while_a_stop_is_under_way():
     scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web"))
     assert scenario.status("web").restarts == 0
     assert scenario.status("web").state is State.STOPPING
+
+
+def aborting(spec: WorkerSpec = web) -> Scenario:
+    """Failed once, up again, and being ended because it does badly."""
+    scenario = running(spec).at(1).exits("web", 1).expects(start_again(spec)).rises("web")
+    scenario.happens(CONDEMNED).expects(Abort(slot="web", why="hangs"))
+    return scenario
+
+
+@pytest.mark.parametrize("max_restarts", [10, 0])
+def test_a_reset_while_it_is_aborted_counts_and_the_end_that_follows_is_told(max_restarts):
+    spec = replace(web, max_restarts=max_restarts)
+    scenario = aborting(web).declares(spec).orders(orders.ResetWorkers(names=WEB))
+    scenario.expects(pardon("web", "reset by ann")).expects()
+    assert (scenario.status("web").failures, scenario.status("web").restarts) == (0, 0)
+    scenario.exits("web", signal=6).vanishes("web")
+    scenario.expects(start_again(spec) if max_restarts else give_up("web"))
+    status = scenario.status("web")
+    assert (status.failures, status.error and status.error.code) == (1, "UPH_WORKER_UNHEALTHY")
+
+
+def test_a_reset_with_nothing_to_forgive_does_not_forgive_the_end_of_an_abort_either():
+    scenario = running(replace(web, restart=RestartPolicy.NO))
+    scenario.happens(replace(CONDEMNED, generation=1)).expects(Abort(slot="web", why="hangs"))
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web")).expects()
+    scenario.vanishes("web").expects()
+    assert scenario.status("web").state is State.EXITED
+    assert scenario.status("web").error is not None
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web")).expects()
+    assert scenario.status("web").error is None, "that one came after it"
+
+
+def test_a_start_that_is_ordered_while_it_is_aborted_follows_at_once_also_after_a_reset():
+    slow = replace(web, backoff=Backoff(first=60.0, jitter=0.0))
+    scenario = running(slow).happens(replace(CONDEMNED, generation=1))
+    scenario.expects(Abort(slot="web", why="hangs"))
+    scenario.orders(orders.StartWorkers(names=WEB)).orders(orders.ResetWorkers(names=WEB))
+    scenario.expects(pardon("web")).vanishes("web").expects(start(slow, why="ordered by ann"))
+
+
+def test_a_reset_after_its_end_forgives_that_although_something_is_left_of_it():
+    scenario = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    scenario.exits("web", 1, left_overs=True).expects()
+    scenario.orders(orders.ResetWorkers(names=WEB)).expects(pardon("web")).vanishes("web")
+    scenario.expects(pardon("web")).expects(start(web))
+    assert (scenario.status("web").failures, scenario.status("web").restarts) == (0, 0)
+
+
+def test_a_reason_names_whoever_ordered_that_and_not_whoever_came_last():
+    restarted = running(web).orders(orders.RestartWorkers(names=WEB), author="bob")
+    restarted.orders(orders.EnableWorkers(names=WEB), author="cal")
+    restarted.expects(stop("web", "restart ordered by bob")).vanishes("web")
+    restarted.orders(orders.EnableWorkers(names=WEB), author="cal")
+    restarted.expects(start(web, why="restart ordered by bob"))
+    started = running(once).exits("once", 0)
+    started.orders(orders.StartWorkers(names=("once",)), author="bob")
+    started.orders(orders.ResetWorkers(names=("once",)), author="cal")
+    started.expects(start(once, why="start ordered by bob"))
+    failed = running(web).at(1).exits("web", 1).expects(start_again(web)).rises("web")
+    failed.orders(orders.ResetWorkers(names=WEB), author="bob")
+    failed.orders(orders.EnableWorkers(names=WEB), author="cal")
+    failed.expects(pardon("web", "reset by bob"))
+
+
+def test_what_is_let_go_after_a_change_is_not_started_by_whoever_ordered_something_before():
+    scenario = running(web).orders(orders.ResetWorkers(names=WEB), author="bob")
+    scenario.orders(orders.WithholdWorkers(names=WEB), author="cal").acts()
+    scenario.vanishes("web").orders(orders.ReleaseWorkers(names=WEB), author="cal")
+    scenario.expects(start(web, why="start ordered by cal"))
 
 
 # Waiting

@@ -576,12 +576,16 @@ def test_a_restart_by_a_flag_starts_nobody_who_is_kept_down(tmp_path, monkeypatc
 @pytest.mark.accepts("P24")
 @pytest.mark.parametrize("by", ["the next start", "the next order"])
 def test_without_its_section_a_mixture_still_keeps_everybody_down(tmp_path, monkeypatch, by):
+    """As an earlier version left it, which did not write down where it worked."""
+
     async def story(scene: DeployStage):
         spec, old = scene.spec, scene.there.head()
         scene.there.publish("newer", code="print('new')\n")
         with monkeypatch.context() as patches:
             stuck(patches)
             await scene.order(UPDATE)
+        left = scene.deploys._notes.read()
+        scene.deploys._notes.writer(replace(left, terms=None))(left.record)
         scene.spec = None
         if by == "the next start":
             await scene.crash()
@@ -599,6 +603,35 @@ def test_without_its_section_a_mixture_still_keeps_everybody_down(tmp_path, monk
         await scene.crash()
         await scene.end(await scene.deploys.take_up())
         assert (scene.there.head(), scene.state()) == (old, "running")
+
+    play(tmp_path, story)
+
+
+@pytest.mark.accepts("P24", "P25")
+@pytest.mark.parametrize("now", ["nothing", "another checkout", "where it was moved to"])
+def test_what_was_begun_is_ended_where_it_was_begun(tmp_path, monkeypatch, now):
+    async def story(scene: DeployStage):
+        spec, old = scene.spec, scene.there.head()
+        new = scene.there.publish("newer", code="print('new')\n")
+        with monkeypatch.context() as patches:
+            stuck(patches)
+            await scene.order(UPDATE)
+        assert (scene.there.head(), scene.state()) == (new, "stopped")
+        repo, elsewhere = scene.there.repo, tmp_path / "elsewhere"
+        if now == "nothing":
+            scene.spec = None
+        elif now == "another checkout":
+            git(tmp_path, "clone", "-q", str(repo), str(elsewhere))
+            scene.spec = replace(spec, repo=str(elsewhere))
+        else:
+            repo = repo.rename(elsewhere)
+            scene.spec = replace(spec, repo=str(elsewhere))
+        await scene.crash()
+        assert scene.state() == "stopped"
+        await scene.end(await scene.deploys.take_up())
+        assert git(repo, "rev-parse", "HEAD").strip() == old
+        assert (scene.state(), scene.override.withheld) == ("running", False)
+        assert not scene.path.exists()
 
     play(tmp_path, story)
 

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from daemon.sharesides import INBOX, WORKER, Place
-from uphold.core import orders
+from uphold.core import orders, outcomes
 from uphold.core.specs import DeploySpec
-from uphold.daemon import handling
 from uphold.daemon.handling import wish_of
 from uphold.errors import UpholdError
 from uphold.inbox.flags import Flag
@@ -236,7 +235,7 @@ def still_under_way(receipt):
 
 @pytest.mark.accepts("E-28")
 def test_an_order_that_needs_what_the_next_flag_orders_does_not_keep_it_waiting(chain, monkeypatch):
-    monkeypatch.setattr(handling, "_PATIENCE", 0.1)
+    monkeypatch.setattr(outcomes, "_PATIENCE", 0.1)
 
     async def story():
         await chain.order(orders.PauseWorkers(names=("OrionMX", "db")))

@@ -6,6 +6,7 @@ import pytest
 
 from daemon.sharesides import Place
 from uphold.core import orders
+from uphold.errors import HostFailure
 from uphold.testing.waiting import eventually
 
 PAUSE = orders.PauseWorkers(names=("OrionMX",))
@@ -114,3 +115,31 @@ def test_notes_about_markers_that_cannot_be_read_are_as_good_as_none(place):
     place.play(story)
     kept = json.loads((place.home.path / "markers.json").read_text())
     assert kept == {"share": str(place.top), "markers": {"OrionMX": True}}
+
+
+@pytest.mark.accepts("C-113")
+def test_what_we_did_ourselves_without_hearing_of_it_is_nobodys_order(place):
+    """The marker was removed, the answer was lost, and somebody pauses the worker once more."""
+
+    async def story():
+        await place.order(PAUSE)
+        await place.look()
+        await place.order(RESUME)
+        share = (await place.outreach._current()).share
+        really = share.remove
+
+        async def deafly(*words):
+            await really(*words)
+            raise HostFailure("the answer was lost.", code="UPH_SHARE_UNREACHABLE")
+
+        share.remove = deafly
+        await place.look()
+        assert not place.marker.exists()
+        share.remove = really
+        await place.order(PAUSE)
+        await place.look()
+        assert place.held
+        assert place.marker.exists()
+
+    place.play(story)
+    assert place.rows("SELECT actor FROM audit_log_t WHERE actor = 'share'") == []

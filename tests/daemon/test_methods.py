@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from uphold.core import orders
-from uphold.core.specs import WorkerSpec
+from uphold.core.specs import Need, StopRule, WorkerSpec
 from uphold.core.statuses import State
 from uphold.daemon.methods import Methods, wish_of
 from uphold.engine.telling import supervisor_note
@@ -104,6 +104,36 @@ def test_whoever_waits_too_long_is_told_commands_that_can_be_given(names, asked)
     error = asyncio.run(go())
     assert error.code == "UPH_ORDER_TIMEOUT"
     assert error.remedy == f"See where it stands: {asked}"
+
+
+@pytest.mark.accepts("P27")
+@pytest.mark.parametrize(
+    ("order", "seconds"),
+    [
+        ({"verb": "start", "names": ["a"]}, 12 + 5 + 30),
+        ({"verb": "diagnose", "names": ["a"]}, 12 + 5 + 30 + 900),
+        ({"verb": "start", "names": ["a"], "timeout": 3}, 3),
+    ],
+)
+def test_an_order_is_accepted_with_its_job_and_how_long_it_is_waited_for(order, seconds):
+    """Unless told otherwise: the longest grace along the dependencies, and half a minute."""
+
+    after_a = (("a", Need.STARTED),)
+
+    async def go():
+        stage = await Stage(
+            WorkerSpec(name="a", command=("a",), stop=StopRule(grace=12)),
+            WorkerSpec(name="b", command=("b",), stop=StopRule(grace=5), depends_on=after_a),
+        ).start()
+        told = {**order, "author": "ada", "tell_accepted": True}
+        underway = await methods_of(stage).submit(told)
+        jobs = list(stage.journal.jobs)
+        await stage.supervisor.abandon()
+        return underway.accepted, jobs
+
+    accepted, jobs = asyncio.run(go())
+    assert accepted["within"] == seconds
+    assert accepted["job_id"] == jobs[-1]
 
 
 BY_ADA = {"author": "ada@host", "label": "release 2", "reason": "new port", "wait": False}

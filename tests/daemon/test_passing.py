@@ -16,7 +16,7 @@ import asyncio, fcntl, json, os, signal, sqlite3, sys
 from uphold.core import orders
 from uphold.daemon.passages import Stages
 from uphold.daemon.passing import pass_once
-from uphold.daemon.serving import Launch
+from uphold.daemon.equipping import Launch
 from uphold.host.homes import Home
 from uphold.host.processes.birth import birth
 

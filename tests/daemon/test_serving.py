@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-import pytest
-
-from uphold.config.revisions import FileConfig
-from uphold.daemon.serving import _Redactors, _report_failure
+from uphold.daemon.serving import _report_failure
 
 
 class Lines:
@@ -43,25 +40,3 @@ def test_a_helper_that_dies_by_a_mistake_is_logged_and_one_that_is_cancelled_is_
     assert asyncio.run(go()) == [
         ("CRITICAL", "supervisor.broken", "mirror ended: ValueError('a bug')")
     ]
-
-
-@pytest.mark.accepts("T24")
-def test_secrets_of_earlier_files_stay_hidden(tmp_path):
-    path = tmp_path / "uphold.toml"
-
-    def declare(secret):
-        path.write_text(
-            f'[workers.web]\ncommand = ["sleep", "9"]\nenvironment = {{ API_TOKEN = "{secret}" }}\n'
-        )
-
-    declare("first-zX81kd92-secret")
-    config = FileConfig(str(path), {})
-    redactors = _Redactors(config)
-    before = redactors.current()
-    assert "first-zX81kd92" not in before.text("it said first-zX81kd92-secret")
-    declare("second-pQ77ww13-secret")
-    config.reload()
-    shown = redactors.current().text("first-zX81kd92-secret, then second-pQ77ww13-secret")
-    assert "zX81kd92" not in shown
-    assert "pQ77ww13" not in shown
-    assert redactors.current() is redactors.current(), "made once for each file"

@@ -159,12 +159,15 @@ def test_a_command_that_hangs_is_killed_with_all_it_started(act):
     act(scene)
 
 
-def test_a_line_of_the_log_counts_once_it_is_whole_and_from_this_run(act):
+@pytest.mark.parametrize("way", ["log", "notify"])
+def test_a_line_of_the_log_counts_once_it_is_whole_and_from_this_run(act, way):
+    """Also when nobody meant to look there as it was started: the file may say so since."""
+
     async def scene(stage):
         asking = prober(stage)
         log = stage.home.logs / "web.log"
         log.write_text("listening on 1\n")
-        await stage.start("web", "sleep", "1000", ready=Probe(way="log", target="listening"))
+        await stage.start("web", "sleep", "1000", ready=Probe(way=way, target="listening"))
         probe = Probe(way="log", target="listening on [0-9]+")
 
         async def outcome():

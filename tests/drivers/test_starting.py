@@ -160,7 +160,7 @@ def test_slots_that_are_ended_while_they_start_are_all_gone(act, ending):
     """Most launches are accepted but not begun when their end is asked for."""
 
     async def scene(stage):
-        slots = [f"w{number}" for number in range(60)]
+        slots = [f"w{number}" for number in range(200)]
         starting = asyncio.create_task(
             stage.driver.start_all([stage.launch(each, "sleep", "1000") for each in slots])
         )

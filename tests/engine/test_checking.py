@@ -163,6 +163,49 @@ async def test_what_a_worker_says_makes_it_ready(stage):
 
 
 @staged()
+async def test_what_a_worker_said_before_it_was_asked_to_say_it_is_not_lost(stage):
+    stage.prober.answers["web"] = MISSED
+    await stage.change(WEB)
+    await says(stage, ready=True)
+    await stage.clock.advance(5.0)
+    assert stage.status("web").state is State.STARTING, "it is to be asked"
+    assert stage.supervisor.snapshot().vitals["web"].answer == "no answer"
+    await stage.change(SAYS)
+    assert (stage.status("web").state, stage.status("web").generation) == (State.RUNNING, 1)
+    await stage.clock.advance(2.0)
+    assert stage.supervisor.snapshot().vitals["web"].answer == "", "that was another question"
+
+
+@staged(replace(WEB, ready=Probe(way="fd", target="4")))
+async def test_a_descriptor_makes_nobody_ready_who_is_to_be_asked_by_now(stage):
+    stage.prober.answers["web"] = MISSED
+    await stage.change(WEB)
+    stage.supervisor.checks.ready_by_descriptor("web", 1)
+    await stage.clock.advance(5.0)
+    assert stage.status("web").state is State.STARTING
+    stage.prober.answers["web"] = PASSED
+    await stage.clock.advance(5.0)
+    assert (stage.status("web").state, stage.status("web").generation) == (State.RUNNING, 1)
+
+
+@pytest.mark.parametrize("before", [TCP, Probe(way="fd", target="4")])
+def test_a_worker_that_has_no_descriptor_to_say_so_by_is_given_one_by_a_new_run(before):
+    @staged()
+    async def life(stage):
+        stage.prober.answers["web"] = MISSED
+        await stage.change(replace(WEB, ready=before))
+        await stage.clock.advance(5.0)
+        await stage.change(replace(WEB, ready=Probe(way="fd", target="5")))
+        await stage.clock.advance(5.0)
+        assert (stage.status("web").state, stage.status("web").generation) == (State.STARTING, 2)
+        stage.supervisor.checks.ready_by_descriptor("web", 2)
+        await stage.clock.settle()
+        assert stage.status("web").state is State.RUNNING
+
+    life()
+
+
+@staged()
 async def test_what_is_said_before_the_start_is_believed_is_not_lost(stage):
     stage.driver.hang_start("web")
     await stage.change(SAYS)
@@ -311,6 +354,42 @@ async def test_nobody_is_ended_for_a_file_system_that_is_silent(stage):
     del stage.prober.beats["web"]
     await stage.clock.advance(1000.0)
     assert stage.status("web").generation > 1, "a file that is gone is silence"
+
+
+@pytest.mark.accepts("P15")
+@staged(replace(FILE, heartbeat=replace(FILE.heartbeat, on_stale="restart")))
+async def test_nobody_is_ended_because_the_wall_clock_went_on_past_the_beat_in_its_file(stage):
+    for _ in range(20):
+        stage.prober.beats["web"] = Beat(status="running", at=stage.clock.now().wall)
+        await stage.clock.advance(20.0)
+    stage.clock.jump_wall(300.0)
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY
+    stage.prober.beats["web"] = Beat(status="running", at=stage.clock.now().wall)
+    stage.clock.jump_wall(300.0)
+    await stage.clock.advance(20.0)
+    assert health(stage) is Health.HEALTHY
+    assert stage.status("web").generation == 1
+
+
+@staged(FILE)
+async def test_a_file_that_always_tells_of_old_beats_is_stale_however_often_it_changes(stage):
+    await stage.clock.advance(300.0)
+    for _ in range(10):
+        stage.prober.beats["web"] = Beat(status="running", at=stage.clock.now().wall - 100.0)
+        await stage.clock.advance(20.0)
+        assert health(stage) is Health.DEGRADED
+
+
+@pytest.mark.accepts("P15")
+@staged(FILE)
+async def test_a_beat_does_not_stay_fresh_because_the_wall_clock_was_set_back(stage):
+    stage.prober.beats["web"] = Beat(status="running", at=stage.clock.now().wall)
+    await stage.clock.advance(11.0)
+    assert health(stage) is Health.HEALTHY
+    stage.clock.jump_wall(-3600.0)
+    await stage.clock.advance(40.0)
+    assert health(stage) is Health.DEGRADED
 
 
 @pytest.mark.accepts("S26")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from uphold.core.specs import WorkerSpec
+from uphold.core.specs import Probe, WorkerSpec
+from uphold.core.statuses import State
+from uphold.core.vitals import Answer, Outcome
 from uphold.engine.drifting import drifted
 from uphold.testing.stages import Stage
 
@@ -22,6 +25,27 @@ def test_only_what_is_believed_to_run_and_is_not_seen_has_drifted():
         (fact,) = drifted(observed, [stage.driver], 5.0)
         assert (fact.slot, fact.generation, fact.exit.at) == ("db", 1, 5.0)
         assert (fact.exit.code, fact.exit.signal) == (None, None)
+        await stage.supervisor.abandon()
+
+    asyncio.run(go())
+
+
+@pytest.mark.accepts("P11")
+def test_one_that_is_up_and_not_ready_yet_may_have_drifted_too():
+    """Nobody would ever find it ready, and nobody would start it again."""
+
+    async def go():
+        slow = replace(WEB, ready=Probe(way="tcp", target="127.0.0.1:1"))
+        stage = Stage(slow)
+        stage.prober.answers["web"] = Answer(Outcome.MISSED, "not yet")
+        await stage.start()
+        assert stage.status("web").state is State.STARTING
+        observed = stage.supervisor.snapshot().observed
+        assert list(drifted(observed, [stage.driver], 5.0)) == []
+        stage.driver.drop("web")
+        assert [fact.slot for fact in drifted(observed, [stage.driver], 5.0)] == ["web"]
+        await stage.clock.advance(31)
+        assert stage.driver.calls.count(("start", "web")) == 2
         await stage.supervisor.abandon()
 
     asyncio.run(go())

@@ -309,6 +309,19 @@ def test_whoever_only_stops_forgets_nobody():
     assert set(slots.values()) == {State.STOPPED}
 
 
+@pytest.mark.accepts("P3")
+def test_whoever_only_stops_is_not_held_up_by_terms_that_come_after_each_other():
+    async def go():
+        other = replace(WEB, name="other", depends_on=(("web", Need.STARTED),))
+        stage = await Stage(WEB, other).start()
+        circle = replace(stage.status("web").terms, depends_on=(("other", Need.STARTED),))
+        await stage.journal.append(Batch(slots=(replace(stage.status("web"), terms=circle),)))
+        await crash_and_only_stop(stage)
+        return {each.state for each in stage.journal.recall().slots.values()}
+
+    assert asyncio.run(asyncio.wait_for(go(), 10)) == {State.STOPPED}
+
+
 @pytest.mark.accepts("P8")
 def test_whoever_only_stops_forgives_nobody_who_is_wanted_by_order():
     async def go():

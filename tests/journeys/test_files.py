@@ -162,6 +162,49 @@ def test_plan_without_a_supervisor_shows_what_a_start_would_do(site):
     assert not site.home.exists()
 
 
+LATER = {"first": "1h", "base": "1h", "max": "1h"}
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+def test_a_plan_without_a_supervisor_foretells_what_the_start_then_does(site, kill):
+    once = {"command": "true", "restart": "no"}
+    site.workers(
+        web="exec sleep 1000",
+        once=once,
+        after={"command": "sleep 1000", "depends_on": {"once": "completed"}},
+        flaky={"command": "false", "backoff": LATER},
+        held="exec sleep 1000",
+        leans={"command": "sleep 1000", "depends_on": {"held": "started"}},
+        off={"command": "sleep 1000", "enabled": False},
+        job={"command": "true", "schedule": {"every": "1h"}},
+        gone={"command": "/nowhere/at/all"},
+    )
+    site.run("start")
+    site.ok("pause", "held")
+    for name, state in {"once": "exited", "flaky": "backoff", "gone": "failed"}.items():
+        site.until(name, state=state)
+    site.until("after", state="running")
+    site.until("leans", state="running")
+    if kill:
+        os.kill(site.pid, signal.SIGKILL)
+        eventually(lambda: site.status()["supervisor"]["ownership"] == "stale")
+    else:
+        site.ok("stop")
+    before = {row["name"]: row["generation"] for row in site.status()["workers"]}
+    told = {each["name"]: each["action"] for each in site.ok("plan", "--json").json["changes"]}
+    site.run("start")
+    expected = {name: before.get(name, 0) + (told[name] == "start") for name in told}
+
+    def runs():
+        return {row["name"]: row["generation"] for row in site.status()["workers"]}
+
+    site.until("job", state="waiting")
+    eventually(lambda: runs() == expected, seconds=10, what=f"{told} -> {expected}, not {runs()}")
+    assert told["flaky"] == told["gone"] == told["held"] == told["off"] == told["job"] == "none"
+    assert told["web"] == ("none" if kill else "start")
+    assert told["once"] == ("none" if kill else "start"), "who has done its work has not to again"
+
+
 def test_a_refused_file_is_seen_in_status_until_it_is_mended(site):
     site.workers(a="exec sleep 1000")
     site.ok("start")

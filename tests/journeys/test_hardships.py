@@ -338,7 +338,9 @@ def test_a_second_signal_hurries_a_stop_that_takes_its_time(site):
     assert is_gone(pid)
 
 
-def test_overrides_survive_the_loss_of_the_journal(site):
+@pytest.mark.accepts("P9")
+@pytest.mark.parametrize("stopped_first", [False, True])
+def test_overrides_survive_the_loss_of_the_journal(site, stopped_first):
     site.workers(web="exec sleep 1000", off="exec sleep 1000")
     site.ok("start")
     site.ok("pause", "off")
@@ -346,6 +348,8 @@ def test_overrides_survive_the_loss_of_the_journal(site):
     site.kill_supervisor()
     for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
         (site.home / name).unlink(missing_ok=True)
+    if stopped_first:
+        site.ok("stop")
     site.ok("start")
     assert site.worker("off")["admin"] == "paused"
     assert site.worker("web")["state"] == "running"

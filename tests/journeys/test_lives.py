@@ -285,6 +285,22 @@ def test_a_frozen_supervisor_is_ended_by_force_and_its_workers_with_it(site):
     assert is_gone(supervisor)
 
 
+@pytest.mark.accepts("E-25")
+def test_an_order_to_a_frozen_supervisor_ends_and_may_still_be_found_by_it(site):
+    site.workers(web={"command": "exec sleep 1000", "shell": True})
+    site.ok("start")
+    before = site.worker("web")["generation"]
+    os.kill(site.pid, signal.SIGSTOP)
+    try:
+        late = site.run("restart", "web", "--timeout", "200ms", timeout=30)
+    finally:
+        os.kill(site.pid, signal.SIGCONT)
+    assert late.code == 1
+    assert "nothing is known of it" in late.err
+    site.until("web", state="running", generation=before + 1)
+    assert "restart" in site.ok("jobs").out
+
+
 @pytest.mark.accepts("P4", "E-20")
 def test_a_stop_need_not_be_waited_for_and_goes_on(site):
     slow = "trap 'sleep 3; exit 0' TERM; while :; do sleep 0.05; done"

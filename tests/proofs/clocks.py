@@ -1,8 +1,9 @@
 """T11: the wall clock jumps, by a second or by ten years, and nothing happens.
 
 The supervisor goes by a clock that the proof sets (see shifting.c), and has a worker in every
-state meanwhile. A pump on the same clock fills a log. What was measured is true time: a delay or
-a grace that ended early is a violation, however busy the machine; one that never ends is too.
+state meanwhile, and some that are asked or must tell that they live. A pump on the same clock
+fills a log. What was measured is true time: a delay or a grace that ended early is a violation,
+however busy the machine; one that never ends is too, and in the long form one that ends late.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ HOUR, DAY, YEAR = 3600, 86400, 365 * 86400
 JUMPS = tuple(sign * size for size in (1, HOUR, DAY, 10 * YEAR) for sign in (1, -1))
 GRACE = 2.0
 DELAY = 2.0
+LATE = 1.0
+"""Seconds by which a delay may end too late; a clock that was set back by the least is as late."""
+ENDED_WITHIN = 2.0
+"""Seconds that a stop may take beyond its grace (P4)."""
 RUNS = 4
+LASTING = ("steady", "asked", "beating")
 NEGATIVE = re.compile(r"(?<![\w:.-])-\d+(\.\d+)?\s?(s|m|h|d|ms)\b")
 FLAPPY = """
 import time
@@ -40,6 +46,16 @@ with open("marks", "a", buffering=1) as marks:
     time.sleep(0.1)
     print("ended", time.monotonic(), file=marks)
 raise SystemExit(1)
+"""
+BEATER = """
+import os, socket, time
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+    while True:
+        try:
+            own.sendto(b"WATCHDOG=1", os.environ["NOTIFY_SOCKET"])
+        except OSError:
+            pass
+        time.sleep(0.1)
 """
 DEAF = """
 import os, signal, time
@@ -54,6 +70,12 @@ heartbeat_every = "1s"
 reconcile_every = "1s"
 [workers.steady]
 command = "sleep 10000"
+[workers.asked]
+command = "sleep 10000"
+live = {{ exec = ["true"], every = "200ms", timeout = "20s" }}
+[workers.beating]
+command = {json.dumps([sys.executable, "-ISc", BEATER])}
+heartbeat = {{ stale_after = "2s" }}
 [workers.flappy]
 command = {json.dumps([sys.executable, "-ISc", FLAPPY])}
 backoff = {{ first = "{DELAY}s", base = "{DELAY}s", max = "{DELAY}s", jitter = 0 }}
@@ -88,15 +110,18 @@ schedule = {{ cron = "* * * * *" }}
 class Watch:
     """What is known in true time, and what was seen that must not be."""
 
-    def __init__(self, station, shift):
+    def __init__(self, station, shift, limit):
         self.station = station
         self.shift = shift
+        self.limit = limit
         self.wrong = []
         self.began = time.monotonic()
-        self.steady = 0
+        self.lasting = {}
         self.uptime = 0.0
         self.asked = None
         """The process that was told to end, and when."""
+        self.hindered = False
+        """The supervisor that told it to was killed: the next one begins the stop anew."""
         self.stops = self.timeouts = 0
 
     def say(self, text):
@@ -107,9 +132,13 @@ class Watch:
         rows = self.station.rows()
         if self.station.ended() is not None or not rows:
             raise AssertionError(f"no supervisor answers: {self.station.errors.read_text()}")
+        for slot, pid in self.lasting.items():
+            row = rows[slot]
+            if (row["pid"], row["restarts"], row["state"]) != (pid, 0, "running"):
+                self.say(f"'{slot}' was disturbed: {row}")
+            if row["health"] not in ("healthy", "unknown"):
+                self.say(f"'{slot}' is said to be {row['health']}: {row['why']}")
         steady = rows["steady"]
-        if (steady["pid"], steady["restarts"], steady["state"]) != (self.steady, 0, "running"):
-            self.say(f"'steady' was disturbed: {steady}")
         most = time.monotonic() - self.began
         if not self.uptime <= steady["uptime"] <= most:
             self.say(f"'steady' is up {steady['uptime']} s after {self.uptime} s, of {most:.3f} s")
@@ -135,7 +164,7 @@ class Watch:
             row = self.station.rows()["deaf"]
             deaf = (self.station.folder / f"deaf.{row['pid']}").exists()
             if row["state"] == "running" and deaf:
-                self.asked = row["pid"], time.monotonic()
+                self.asked, self.hindered = (row["pid"], time.monotonic()), False
                 self.station.call("submit", verb="restart", names=["deaf"], wait=False)
             return
         pid, at = self.asked
@@ -143,6 +172,9 @@ class Watch:
             took = time.monotonic() - at
             if took < GRACE:
                 self.say(f"killed after {took:.2f} s of a grace of {GRACE} s")
+            late = took - GRACE - ENDED_WITHIN
+            if self.limit is not None and late > self.limit and not self.hindered:
+                self.say(f"killed only after {took:.2f} s, with a grace of {GRACE} s")
             self.asked = None
             self.stops += 1
 
@@ -176,15 +208,18 @@ def run(station, shift, *words):
     return command_under(shift, *command, cwd=station.folder, timeout=PATIENCE)
 
 
-def jumps(count, seed, folder):
-    """Let the clock of one supervisor and one pump jump `count` times."""
+def jumps(count, seed, folder, *, limit=LATE):
+    """Let the clock of one supervisor and one pump jump `count` times.
+
+    `limit` is for what ends too late, in seconds.
+    """
     chance = random.Random(seed)
     shift = Shift(folder)
     nursery = Nursery(shift.environ)
     station = Station(folder / "site", nursery)
     try:
         with pumping(folder / "pump", shift) as pump_home, closing(station):
-            watch = Watch(station, shift)
+            watch = Watch(station, shift, limit)
             try:
                 prepare(watch)
                 for turn in range(count):
@@ -206,9 +241,11 @@ def prepare(watch):
     station = watch.station
     station.declare(TERMS)
     station.start()
-    assert station.settle(steady="running", held="running", deaf="running", waiting="waiting")
+    up = dict.fromkeys((*LASTING, "held", "deaf"), "running")
+    assert station.settle(**up, waiting="waiting")
     station.call("submit", verb="pause", names=["held"])
-    watch.steady = station.rows()["steady"]["pid"]
+    rows = station.rows()
+    watch.lasting = {slot: rows[slot]["pid"] for slot in LASTING}
 
 
 def jump(watch, chance, turn):
@@ -217,6 +254,7 @@ def jump(watch, chance, turn):
     again = turn % 20 == 7
     if again:
         watch.station.kill()
+        watch.hindered = True
     watch.shift.set(chance.choice([each for each in JUMPS if each != watch.shift.seconds]))
     if again:
         watch.station.start()
@@ -282,6 +320,8 @@ def measure(watch):
             if at - ended < DELAY:
                 watch.say(f"'flappy' was tried again after {at - ended:.2f} s, not {DELAY} s")
             late = max(late, at - ended - DELAY)
+            if watch.limit is not None and at - ended - DELAY > watch.limit:
+                watch.say(f"'flappy' was tried again only after {at - ended:.2f} s, not {DELAY} s")
         ended = at if kind == "ended" else ended
     return f"{marks.count('began')} tries", f"the latest {late * 1000:.0f} ms late"
 

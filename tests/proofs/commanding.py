@@ -2,7 +2,8 @@
 
 A real supervisor with real processes. Each operation is recorded with its times and its answer;
 afterwards the history of each worker must be linearizable, the processes that live must be those
-last wished for, and nobody may have waited for the slow one but its own clients.
+last wished for, and nobody may have waited for the slow one but its own clients. Each process
+takes a lock of its worker for as long as it lives, without uphold's help: two never overlap.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofs.linearizing import Operation, unexplained
+from proofs.living import fields
 from proofs.nursery import Nursery
 from proofs.proving import Verdict, main
 from proofs.stations import PATIENCE, Station
@@ -31,10 +33,17 @@ CONFIG = """
 [supervisor]
 name = "commands"
 [workers.slow]
-command = "trap '' TERM; while :; do sleep 1; done"
+command = "trap '' TERM; ALONE; while :; do sleep 1; done"
 shell = true
 stop = { grace = "3s" }
 """
+WORKER = """
+[workers.NAME]
+command = "ALONE; exec sleep 1000"
+shell = true
+"""
+ALONE = "exec 9>>locks/$UPHOLD_SLOT; flock -n 9 || echo $UPHOLD_SLOT >> twice"
+"""The lock ends with the last process that has inherited it."""
 FORBIDDEN = 4
 LIMIT = 1.0
 LONGEST = 120.0
@@ -162,12 +171,14 @@ class Crowd:
 def operations(count: int, seed: int, folder: Path, *, limit: float | None = LIMIT) -> Verdict:
     """Let 50 clients do `count` operations; `limit` is for the p99 of all but the slow worker."""
     with closing(Nursery()) as nursery, closing(Station(folder / "site", nursery)) as station:
-        station.declare(CONFIG + "".join(f'[workers.{n}]\ncommand = "sleep 1000"\n' for n in NAMES))
+        (station.folder / "locks").mkdir()
+        workers = CONFIG + "".join(WORKER.replace("NAME", name) for name in NAMES)
+        station.declare(workers.replace("ALONE", ALONE))
         station.start()
         assert station.settle(**dict.fromkeys((*NAMES, SLOW), "running")), "it did not start"
         crowd = Crowd(station.home, seed)
         asyncio.run(crowd.work(count))
-        wrong = [*judge(crowd.records), *final(crowd.records, station)]
+        wrong = [*judge(crowd.records), *final(crowd.records, station), *doubles(station)]
     others = sorted(r.returned - r.invoked for r in crowd.records if r.worker != SLOW)
     slow = [r.returned - r.invoked for r in crowd.records if r.worker == SLOW]
     p99 = others[len(others) * 99 // 100]
@@ -281,15 +292,22 @@ def unmade_restarts(records):
             yield f"a restart was done, but the generation is still {after}"
 
 
+def doubles(station):
+    """Name the workers of which two processes lived at the same time, however shortly."""
+    found = station.folder / "twice"
+    for worker in sorted(set(found.read_text().split())) if found.exists() else ():
+        yield f"{worker} lived twice"
+
+
 def final(records, station):
     """Compare the last word about each worker with the processes that really live."""
     lives = station.processes()
     for record in records:
         if record.verb == "reset":
-            wanted, found = outcome_of(record) == "running", len(lives.get(record.worker, ()))
-            least = 2 if record.worker == SLOW else 1  # the slow one has a sleep of its own
-            if found > least or bool(found) != wanted:
-                yield f"{record.worker} ended as {told(record)}, but {found} processes live"
+            wanted, found = outcome_of(record) == "running", lives.get(record.worker, ())
+            sessions = {each[3] for each in map(fields, found) if each}  # one for each start
+            if len(sessions) > 1 or bool(sessions) != wanted:
+                yield f"{record.worker} ended as {told(record)}, but these live: {found}"
 
 
 if __name__ == "__main__":

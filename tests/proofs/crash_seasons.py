@@ -30,6 +30,10 @@ ROUNDS = 50
 BETWEEN_SETTLING = 25
 SETTLING = 9
 """The first rounds of a season see it come up; from then on there is something to disturb."""
+ADOPTED_WITHIN = 5.0
+"""Seconds from a supervisor's start until it knows, or has ended, whatever was there (P2)."""
+REFUSED_WITHIN = 4.0
+"""Seconds in which a second start is refused (P1)."""
 BETWEEN_SECONDS = 10
 """Rounds in which a supervisor is up, between two that try to start a second one."""
 
@@ -56,6 +60,7 @@ class Season:
         """Nonces of processes whose end was acknowledged."""
         self.edit = 0
         self.extra = False
+        self.played = 0
         folder.mkdir()
         self.declare()
 
@@ -116,9 +121,11 @@ class Season:
 
     def second_start(self):
         self.tally["second starts"] += 1
+        began = time.monotonic()
         code = self.starter.second(self.home, self.config)
-        if code != 100:
-            yield f"a second start ended with {code}"
+        took = time.monotonic() - began
+        if code != 100 or took > REFUSED_WITHIN:
+            yield f"a second start ended with {code} after {took:.1f} s"
 
     def act(self, start, line):
         """Do one thing; True if it may be the end of the supervisor."""
@@ -210,11 +217,13 @@ class Season:
 
     def settle(self):
         """Let a supervisor finish what it has to do; gives it, and says whether all came true."""
+        began = time.monotonic()
         start = self.begin()
         if not self.starter.ready(start):
             yield f"a supervisor was not ready: {self.starter.kill(start)}"
             return None
         self.tally["settled"] += 1
+        yield from self.adopted(began + ADOPTED_WITHIN)
         yield from self.wait_for(self.sure)
         with Line(self.home) as line:
             line.ask("submit", verb="start", names=list(ORDERED), wait=False)
@@ -229,6 +238,24 @@ class Season:
             if each.main and each.slot != RESTLESS
         }
         return start
+
+    def adopted(self, limit):
+        """Wait until whatever was there before is known to the supervisor, or gone."""
+        before = {each.nonce for each in self.seen}
+        while (strangers := self.strangers(before)) and time.monotonic() < limit:
+            time.sleep(0.005)
+        late = time.monotonic() - limit
+        if late > 0:
+            left = ", ".join(map(str, strangers)) or "all of it later"
+            yield f"not adopted or ended within {ADOPTED_WITHIN:g} s: {left} ({late:.1f} s late)"
+
+    def strangers(self, nonces):
+        """Find the processes of these runs that the supervisor does not know."""
+        with Line(self.home) as line:
+            known = {row["pid"] for row in line.ask("status", all=True)["workers"]}
+        seen, _ = self.witness.look()
+        taken_in = {each.nonce for each in seen if each.pid in known}
+        return [each for each in seen if each.nonce in nonces - taken_in]
 
     def wait_for(self, wanted):
         """Wait until all is as wanted, and the supervisor says what is there."""
@@ -296,18 +323,26 @@ def play(season, rounds, first, share_of_acts):
             season.change_file()
         turn = (number - first) % BETWEEN_SETTLING
         if turn == SETTLING:
-            start = yield from named(number, season.settle(), wrong)
-            season.starter.kill(start) if start else None
+            yield from named(number, settle_and_kill(season), wrong)
         elif season.rng.random() < share_of_acts:
             yield from named(number, season.act_round(), wrong)
         else:
             yield from named(number, season.start_round(), wrong)
+        season.played += 1
         yield from named(number, season.look(thorough=turn == SETTLING + 1), wrong)
         if turn == SETTLING + 1:
             season.expect_to_stay()
         if wrong:
             return
     yield from named("the end", finish(season), [])
+
+
+def settle_and_kill(season):
+    """Let all come true, and kill the supervisor that did it."""
+    start = yield from season.settle()
+    code = season.starter.kill(start) if start else None
+    if code is not None:
+        yield f"a supervisor ended by itself with {code}"
 
 
 def named(number, sayings, wrong):
@@ -350,7 +385,7 @@ def main(way, count, seed, folder):
     gc.freeze()
     tally = Tally()
     tally.usual = 0.06 if way == "warm" else 0.4
-    violations, done, turn = [], 0, 0
+    violations, done, played, turn = [], 0, 0, 0
     while done < count:
         turn += 1
         rounds = min(ROUNDS if way == "warm" else 25, count - done)
@@ -361,9 +396,10 @@ def main(way, count, seed, folder):
         finally:
             season.close()
         done += rounds
+        played += season.played  # fewer where something was wrong
     figures = [f"{count:,} {what}" for what, count in tally.items()]
     figures.append(f"a start takes {tally.usual * 1000:.0f} ms")
-    print(json.dumps({"count": done, "violations": violations, "figures": figures}))
+    print(json.dumps({"count": played, "violations": violations, "figures": figures}))
 
 
 if __name__ == "__main__":

@@ -140,11 +140,12 @@ class Cold:
         self._output = Path(folder, "output")
 
     def begin(self, home, config):
-        """Run `uphold start`; gives its process."""
-        return [self._uphold(home, config, "start"), None]
+        """Run `uphold start`; gives its process, its exit code, and whether nobody else does."""
+        return [self._uphold(home, config, "start"), None, True]
 
     def begin_together(self, home, config, count):
-        return [self.begin(home, config) for _ in range(count)]
+        starts = [self.begin(home, config) for _ in range(count)]
+        return [[*start[:2], count == 1] for start in starts]
 
     def ready(self, start, patience=PATIENCE):
         """Wait for the end of the command; False if it reports anything but success."""
@@ -152,12 +153,15 @@ class Cold:
         return start[1] == 0
 
     def kill(self, start):
-        """Kill command and supervisor; gives the command's code if that had failed, else None."""
+        """Kill command and supervisor; None, unless the command had failed or nobody lived."""
         ended = self._has_ended(start)
         if not ended:
             os.kill(start[0], signal.SIGSTOP)  # so that it starts nothing while we look
-        for number in self._supervisors(start):
+        found = self._supervisors(start)
+        for number in found:
             os.kill(number, signal.SIGKILL)
+        if start[1] == 0 and start[2] and not found:
+            return "nobody knows what, after it had said that it was up"
         if not ended:
             os.kill(start[0], signal.SIGKILL)
             ending(start[0])

@@ -69,10 +69,9 @@ def mounted(*words):
 
 
 def remount(folder, options):
-    """Change the options of a mounted disk."""
-    done = _run("mount", "-o", f"remount,{options}", folder)
-    if done.returncode:
-        raise OSError(done.stderr.strip())
+    """Change the options of a mounted disk; whoever wrote there may need a moment to be gone."""
+    words = ("mount", "-o", f"remount,{options}", folder)
+    until(lambda: _run(*words).returncode == 0, 30, f"{options} for {folder}")
 
 
 def in_memory(folder, prefix):

@@ -60,7 +60,11 @@ class Episodes:
             if fact.slot not in self._since:
                 # A run is as long as its main process; only the delay begins after the last one.
                 self._lasted.setdefault(fact.slot, None if since is None else now - since)
-            if not getattr(fact, "left_overs", False):
+            # One that is being aborted is over when nothing of it is left, like left-overs.
+            ending = isinstance(fact, events.Exited) and (
+                fact.left_overs or (status is not None and status.state is State.STOPPING)
+            )
+            if not ending:
                 self._since.setdefault(fact.slot, now)
 
     def hear(self, event, row):
@@ -79,6 +83,12 @@ class Episodes:
                 self._forget(slot)
             case events.StateChanged(after=State.STOPPED):
                 self._since.pop(slot, None)  # a stop is no failure: no delay follows it
+            case events.AbortBegun():
+                self._condemned(slot, row)
+            case events.StopFailed() if slot in self._lasted and row is not None and row.killed:
+                # A kill that could not be sent is begun anew, and the books count from there.
+                del self._lasted[slot]
+                self._condemned(slot, row)
             case events.StopBegun(forgives=False):
                 self._put_off(slot, row)
             case events.Pardoned() | events.Rested() | events.StopBegun():
@@ -90,6 +100,12 @@ class Episodes:
 
     def _forget(self, slot):
         self._failures[slot] = self._automatic[slot] = 0
+
+    def _condemned(self, slot, row):
+        """A run that does not answer is as long as it was believed to work."""
+        since = self._up_since.get(slot)
+        if since is not None and row is not None:
+            self._lasted.setdefault(slot, row.since - since)
 
     def _put_off(self, slot, row):
         """Only the supervisor ends: a series goes on, unless this run has lasted long enough."""

@@ -316,6 +316,7 @@ def readonly(this):
     this.station.kill()
     os.kill(moving, signal.SIGKILL)
     until(lambda: not lives(moving), PATIENCE, "the end of a killed pump")
+    before = sizes(this.station.home)
     disks.remount(this.station.home, "ro")
     try:
         for words in (("start",), ("stop", "--timeout", "1")):
@@ -327,6 +328,7 @@ def readonly(this):
         disks.remount(this.station.home, "rw")
     start(this)
     took = catch_up(this)
+    this.wrong += shorter(before, this.station.home)
     finish(this, hindered=False)
     return took
 

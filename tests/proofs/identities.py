@@ -26,6 +26,8 @@ from uphold.core.statuses import Identity
 
 LAST = Path("/proc/sys/kernel/ns_last_pid")
 SLOT = "web"
+BLOCKED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+"""What a stranger puts off, so that whatever it was sent can be read from its pending signals."""
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 FOR_OTHERS = ("unshare", "--user", "--map-root-user", *NAMESPACE[1:])
 
@@ -110,7 +112,9 @@ class Lair:
         """Start a stranger that leads a session and a group of its own, with this number."""
         for _ in range(100):
             LAST.write_text(str(pid - 1))
-            child = os.posix_spawn("/bin/sleep", ["sleep", "1000"], {}, setsid=True)
+            child = os.posix_spawn(
+                "/bin/sleep", ["sleep", "1000"], {}, setsid=True, setsigmask=BLOCKED
+            )
             if child == pid:
                 break
             os.kill(child, signal.SIGKILL)  # a thread of ours had taken the number
@@ -128,6 +132,8 @@ class Lair:
             self._stranger = 0
         elif fields(self._stranger)[0] == "T":
             self.wrong.append(f"{self.when}: the stranger was stopped")
+        elif sent := pending(self._stranger):
+            self.wrong.append(f"{self.when}: the stranger was sent {', '.join(sent)}")
         adopted = self.stage.seen("Adopted", SLOT)
         if adopted is not None:
             self.wrong.append(f"{self.when}: the stranger was adopted: {adopted}")
@@ -156,7 +162,7 @@ async def asked_before_noticed(lair: Lair, rng: random.Random) -> None:
         await lair.stage.driver.stop(SLOT, StopRule(signal=rng.choice(("TERM", "STOP"))))
     else:
         await lair.stage.driver.kill(SLOT)
-    await lair.stage.told("Exited", SLOT, within=60)
+    await lair.stage.told("Exited" if verb == "signal" else "Gone", SLOT, within=60)
     lair.is_unharmed()
 
 
@@ -190,7 +196,10 @@ async def adopted_by_the_next(lair: Lair, rng: random.Random) -> None:
     await lair.stage.driver.adopt([lair.trace(recorded)])
     if lair.stage.seen("Gone", SLOT) is None:
         lair.wrong.append(f"{lair.when}: not said to be gone: {lair.stage.facts}")
+    lair.is_unharmed()
+    lair.stage.facts.clear()
     await lair.stage.driver.kill(SLOT)
+    await lair.stage.told("Gone", SLOT, within=60)
     lair.is_unharmed()
 
 
@@ -205,6 +214,14 @@ async def started_by_the_next(lair: Lair, rng: random.Random) -> None:
     if started is None or started.identity.pid == pid:
         lair.wrong.append(f"{lair.when}: not started beside the stranger: {lair.stage.facts}")
     lair.is_unharmed()
+
+
+def pending(pid: int) -> list[str]:
+    """Name the signals that a process was sent and has put off."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd", "ShdPnd"))]
+    sent = masks[0] | masks[1]
+    return [f"signal {number}" for number in range(1, 65) if sent >> (number - 1) & 1]
 
 
 Scene = Callable[[Lair, random.Random], Awaitable[None]]

@@ -7,9 +7,11 @@ round of the loop. It decides nothing and changes nothing.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import deque
 
 from proofs.episodes import Episodes, brief
+from proofs.simulated_probes import known_within
 from uphold.core.actions import Wait
 from uphold.core.changes import restarting
 from uphold.core.events import Forgotten, Note, StartBegun
@@ -20,12 +22,15 @@ from uphold.core.specs import Instant
 from uphold.core.statuses import ALIVE, RESTING, State
 from uphold.wire.overrides import decode_override
 
+WALL = re.compile(r"_\d{8}_\d{6}")
+"""The time of the wall clock in the id of an order: the only part of a reason that jumps."""
 PATIENCE = 2.5
 """Seconds for which something that should be done may stay undone, on a healthy machine."""
 ADOPTED_WITHIN = 5.0
 PROMPTLY = 0.5
 """Seconds from a decision to its being asked of the driver, on a healthy disk."""
-MOST_ALARMS = 2
+MOST_ALARMS = 3
+"""One for what is planned, one for questions, one for a heartbeat."""
 SLOWEST_START = 70.0
 SLOWEST_LOOK = 35.0
 
@@ -35,7 +40,7 @@ class Eye:
 
     def __init__(self, loop, times):
         self.violations = []
-        self.counts = {"starts": 0, "events": 0, "turns": 0, "lives": 0, "jumps": 0}
+        self.counts = {"starts": 0, "events": 0, "turns": 0, "lives": 0, "jumps": 0, "flags": 0}
         self._loop = loop
         self._times = times
         self._fingerprint = hashlib.blake2b(digest_size=16)
@@ -52,7 +57,9 @@ class Eye:
         self._undone = {}
         self._generations = {}
         self._calm_from = 0.0
-        self._born_under = 0.0
+        self._unrecorded = set()
+        """Runs that were alive when this supervisor began, and that its books had missed."""
+        self.born_under = 0.0
 
     @property
     def now(self):
@@ -107,7 +114,8 @@ class Eye:
     def ending(self, verb, slot, generation):
         self.trace(verb, slot, generation)
         known = self._on_record(slot)
-        if known is None or known.generation < generation or not known.stop_asked | known.killed:
+        decided = known is not None and (known.stop_asked or known.killed or _condemned(known))
+        if not decided or known.generation < generation:
             self.wrong(
                 f"I8: a {verb} of {slot} was not on record before it was made: {brief(known)}"
             )
@@ -145,7 +153,8 @@ class Eye:
             event = recorded.event
             kind = event.TYPE if hasattr(event, "TYPE") else event.type
             self.counts["events"] += 1
-            self.trace(recorded.seq, kind, getattr(event, "slot", ""), getattr(event, "why", ""))
+            why = WALL.sub("", getattr(event, "why", ""))
+            self.trace(recorded.seq, kind, getattr(event, "slot", ""), why)
             if kind == "worker.illegal_transition":
                 self.wrong(f"E-05: an illegal transition: {event.payload}")
             elif kind == "reconciliation.failed":
@@ -177,10 +186,13 @@ class Eye:
         self._settled = {slot: row for slot, (_, row) in self.disk.written.slots.items()}
         self._offered.clear()
         self._generations = {slot: row.generation for slot, row in self._settled.items()}
+        recorded = {row.nonce for row in self._settled.values()}
+        living = {process.identity.nonce for process in self.machine.everybody()}
+        self._unrecorded = living - recorded
         self.episodes.begins(self._settled, self.machine.boot_id)
         self.episodes.paused(self._loop.time())
         life.supervisor._board.bus._subscriptions = (self,)
-        self._born_under = self._loop.time()
+        self.born_under = self._loop.time()
 
     def look(self):
         """Compare belief, record and world; called after every round."""
@@ -268,6 +280,12 @@ class Eye:
 
     def _justified(self, status):
         """Tell whether anybody wanted this stop, at any moment since it was decided."""
+        if _condemned(status):
+            # It is ended because it does not answer: then it must not have. One whose start the
+            # books did not learn of is taken for ready, as the run they knew was.
+            main, now = self.machine.main(status.slot), self._loop.time()
+            unknown = main is not None and main.identity.nonce in self._unrecorded
+            return main is None or main.freezes <= now or (unknown and now < main.ready + 1.0)
         begun = status.since + self._times.booted
         relevant = [each for at, each in self._declared if at >= begun - 0.5]
         earlier = [each for at, each in self._declared if at < begun - 0.5]
@@ -278,7 +296,7 @@ class Eye:
     def sweep(self):
         """Look for what should have been done and was not; twice, a little apart."""
         life = self.life
-        waits = self._loop.time() - self._born_under < ADOPTED_WITHIN
+        waits = self._loop.time() - self.born_under < ADOPTED_WITHIN
         if life is None or not life.up or life.ended or waits:
             return
         found = dict(self._amiss(life.supervisor.snapshot())) if self.is_calm else {}
@@ -313,13 +331,20 @@ class Eye:
     def _untrue(self, status, age):
         living = self.machine.living(status.slot)
         if status.state is State.STARTING and age > SLOWEST_START:
-            return "I4: it is starting for ever"
+            if status.identity is not None and self.machine.main(status.slot) is None:
+                return self._long_dead(status)
+            return None if self.never_ready(status) else "I4: it is starting for ever"
         if status.state is State.RUNNING:
             main = self.machine.main(status.slot)
             if main is None and age > SLOWEST_LOOK:
                 return self._long_dead(status)
             if main is not None and main.identity != status.identity:
                 return f"I2: it runs as {main.identity}"
+            asked = status.terms is not None and status.terms.live is not None
+            if main is not None and asked and not self._declaration.paused:
+                since = max(main.freezes, self.born_under, self.episodes.paused_at, self._calm_from)
+                if self._loop.time() - since > known_within(status.terms.live):
+                    return f"P26: it froze at {main.freezes:.1f} s, and it still runs"
         if status.state is State.STOPPING and not self._declaration.paused:
             grace = 0.0 if status.terms is None else status.terms.stop.grace
             if status.error is None and age > grace + 8.0:
@@ -328,12 +353,22 @@ class Eye:
                 return "P4: nothing of it is left, and it is not said to be stopped"
         return None
 
+    def never_ready(self, status):
+        """Tell whether a run froze before anybody could find it ready: that may last."""
+        main = self.machine.main(status.slot)
+        asked = status.terms is not None and status.terms.ready is not None
+        return asked and main is not None and main.freezes <= self._loop.time()
+
     def _long_dead(self, status):
         ended = self.machine.ended_at.get(status.slot, self._loop.time())
         acted_since = max(ended, self.episodes.paused_at)
         if self._loop.time() - acted_since > SLOWEST_LOOK and not self._declaration.paused:
             return "P11: it is believed to run and is long dead"
         return None
+
+
+def _condemned(status):
+    return status.finding is not None and bool(status.finding.code)
 
 
 def _wants_stop(declaration, status):

@@ -46,6 +46,8 @@ echo "$UPHOLD_SLOT $UPHOLD_NONCE end"
 echo "$UPHOLD_SLOT $UPHOLD_NONCE end" >> runs
 """
 ROTATIONS_KEPT = 500
+MOST_CPU = 0.20
+"""What of a core a flood of 100 MB/s may cost, supervisor and pump together."""
 
 
 def kills(count: int, seed: int, folder: Path) -> Verdict:
@@ -97,7 +99,7 @@ def rotations(count: int, seed: int, folder: Path) -> Verdict:
     return Verdict(count=done, violations=tuple(wrong), figures=(f"{lines:,} lines",))
 
 
-def flood(count: int, seed: int, folder: Path) -> Verdict:
+def flood(count: int, seed: int, folder: Path, *, limit: float | None = MOST_CPU) -> Verdict:
     """Write as fast as the pump moves for `count` seconds; only the newest files are kept."""
     with writing(folder, pause=0, size=1000, max_size="50MB", keep=3) as site:
         before, began = cpu_seconds(site.pid), time.monotonic()
@@ -109,6 +111,9 @@ def flood(count: int, seed: int, folder: Path) -> Verdict:
         number = finish(site)
     wrong = check(site, number, f"seed {seed}", from_the_first=False)
     speed = number * 58.5 / took / 1e6
+    cost = (supervisor + pump) * 100 / speed
+    if limit is not None and cost >= limit:
+        wrong.append(f"seed {seed}: at 100 MB/s it costs {cost:.0%} of a core")
     figures = (
         f"{speed:.0f} MB/s",
         f"CPU of the supervisor {supervisor:.1%}",

@@ -23,16 +23,18 @@ CAP = 60
 FORKER = """
 import os, random, sys, time
 count, chance = int(sys.argv[1]), random.Random(int(sys.argv[2]))
+supervisor, came = os.getppid(), os.open("came", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 for number in range(count):
-    between = os.fork()
+    between, seed = os.fork(), chance.random()
     if between == 0:
+        mine = random.Random(seed)
         if os.fork() == 0:
-            if chance.random() < 0.3:
+            if mine.random() < 0.3:
                 os.setsid()
-            time.sleep(chance.random() * 0.2)
+            time.sleep(0.02 + mine.random() * 0.2)
+            os.write(came, b"." if os.getppid() == supervisor else b"?")
         os._exit(0)
     os.waitpid(between, 0)
-open("forked", "w").close()
 time.sleep(100000)
 """
 BOMBER = """
@@ -67,19 +69,24 @@ def orphans(count: int, seed: int, folder: Path, *, limit: float = 1.0) -> Verdi
     site.workers(forker={"command": [sys.executable, "-ISc", FORKER, str(count), str(seed)]})
     try:
         site.ok("start")
-        ages = watch_zombies(site, folder / "forked", count)
+        ages = watch_zombies(site, folder / "came", count)
         wrong = [f"seed {seed}: {each}" for each in freeze_and_stop(site)]
     finally:
         site.close()
-    oldest = max(ages, default=0.0)
+    oldest, came = max(ages, default=0.0), (folder / "came").read_bytes().count(b".")
     if oldest > limit:
         wrong.append(f"seed {seed}: a zombie was seen for {oldest:.2f} s")
+    if came < count:
+        wrong.append(f"seed {seed}: only {came} of {count} orphans came to the supervisor")
     figures = (f"oldest zombie {oldest:.2f} s",)
     return Verdict(count=count, violations=tuple(wrong), figures=figures)
 
 
-def watch_zombies(site: Site, forked: Path, count: int) -> list[float]:
-    """Watch until all have been made and none is left; give the age of the oldest at each look."""
+def watch_zombies(site: Site, came: Path, count: int) -> list[float]:
+    """Watch until all have been made and none is left; give the age of the oldest at each look.
+
+    Before its end each orphan adds a character to `came`.
+    """
     first_seen: dict[tuple[int, str], float] = {}
     ages: list[float] = []
     supervisor = site.pid
@@ -87,7 +94,7 @@ def watch_zombies(site: Site, forked: Path, count: int) -> list[float]:
     deadline = time.monotonic() + PATIENCE + count / 20
     while quiet < 3:
         assert time.monotonic() < deadline, f"orphans or zombies for ever: {first_seen}"
-        made = forked.exists()
+        made = came.exists() and came.stat().st_size >= count
         now = time.monotonic()
         dead = {(pid, each[19]) for pid in zombies_of(supervisor) if (each := fields(pid))}
         first_seen = {each: first_seen.get(each, now) for each in dead}

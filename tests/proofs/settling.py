@@ -30,7 +30,8 @@ def check_settled(world):
             eye.wrong(f"I4: {slot} is wanted and {problem}: {brief(status)}")
     for process in world.machine.everybody():
         status = slots.get(process.slot)
-        if status is None or status.state is not State.RUNNING:
+        awaited = status is not None and status.state is State.STARTING and eye.never_ready(status)
+        if status is None or (status.state is not State.RUNNING and not awaited):
             eye.wrong(f"I3: a process of {process.slot} lives on: {brief(status)}")
     _check_records(world, snapshot)
     _check_numbers(world)
@@ -46,19 +47,24 @@ def _not_as_wished(world, entry, status, slots):
                 return "believed to run"
             return None if status.terms == spec else "runs under old terms"
         case State.EXITED:
-            end = status.exit
-            well = end.code is not None and end.code in status.terms.success_exit_codes
             stays = status.terms.restart is RestartPolicy.NO or (
-                well and status.terms.restart is RestartPolicy.ON_FAILURE
+                _ended_well(status) and status.terms.restart is RestartPolicy.ON_FAILURE
             )
             return None if stays else "not started again"
         case State.FAILED:
             hopeless = status.hopeless or status.failures > status.terms.max_restarts
             return None if hopeless else "given up too early"
+        case State.STARTING if world.eye.never_ready(status):
+            return None
         case State.WAITING:
             return None if _must_wait(world, spec, slots) else "waits for nothing"
         case _:
             return str(status.state)
+
+
+def _ended_well(status):
+    code = status.exit.code
+    return code is not None and code in status.terms.success_exit_codes
 
 
 def _must_wait(world, spec, slots):
@@ -71,7 +77,8 @@ def _must_wait(world, spec, slots):
         for slot in entry.slots():
             status = slots.get(slot)
             state = None if status is None else status.state
-            well = state is State.EXITED and status.error is None
+            # What it came to, not what is held against it: a reset forgives, and changes no end.
+            well = state is State.EXITED and _ended_well(status)
             if need is Need.COMPLETED:
                 met = well
             elif need is Need.STARTED:
@@ -137,18 +144,18 @@ def _check_orders(world, snapshot):
             world.eye.wrong(f"I6: {order} was accepted and is not on record")
         elif all(endings):
             world.eye.wrong(f"I6: {order} has ended twice")
-        elif life is world.life and not any(endings) and not _is_open(order, snapshot, world):
+        elif life is world.life and not any(endings) and not is_open(order, snapshot, world):
             world.eye.wrong(f"I6: {order} has no outcome: {jobs[order]}")
 
 
-def _is_open(order, snapshot, world):
+def is_open(order, snapshot, world):
     """Tell whether an order waits for something that has not come."""
     job = world.life.supervisor.desk.job(order)
     if job is None:
         return False
     slots = snapshot.observed
     waiting = [
-        slots.slots[slot].state is State.WAITING
+        slots.slots[slot].state is State.WAITING or world.eye.never_ready(slots.slots[slot])
         for name in job.accepted.names
         for slot in slots.of(name)
     ]
@@ -163,7 +170,7 @@ def check_end(world, life, code):
     for process in world.machine.everybody():
         eye.wrong(f"P3: {process.slot} survived the stop of everything")
     left = {
-        "alarms": len(life.clock.alarms),
+        "alarms": len(life.clock.alarms) + len(life.share_clock.alarms),
         "listeners of the configuration": life.config.listeners,
         "listeners of the driver": life.driver.listeners,
         "processes held": life.driver.held,

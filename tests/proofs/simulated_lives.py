@@ -8,8 +8,11 @@ from inspect import CORO_CREATED, getcoroutinestate
 from proofs.simulated_disk import SimulatedJournal
 from proofs.simulated_driver import SimulatedDriver
 from proofs.simulated_loop import VirtualClock
+from proofs.simulated_probes import SimulatedProber
 from uphold.core.specs import Backoff, Kind, WorkerSpec
+from uphold.daemon.outreach import Around, Outreach
 from uphold.engine.supervisor import Supervisor, Surroundings
+from uphold.wire.redaction import Redactor
 
 PUMP = WorkerSpec(
     name="@pump",
@@ -85,6 +88,43 @@ class Noted:
             self._eye.wrong(f"{event}: {message}")
 
 
+class NotedOnShare:
+    """What is said of flags and updates: most errors are those of other people."""
+
+    def __init__(self, eye):
+        self._eye = eye
+
+    def write(self, level, event, message, **context):
+        if event == "share.failed" or "mistake of uphold" in message:
+            self._eye.wrong(f"{event}: {message}")
+
+
+class RecordedTasks:
+    """What became of tasks, as the simulated journal has it."""
+
+    def __init__(self, disk):
+        self._disk = disk
+
+    def newest(self, task_id):
+        found = [each for each in self._disk.written.jobs.values() if each.task_id == task_id]
+        return _row(found[-1]) if found else None
+
+    def waiting(self):
+        return {each.task_id for each in self._disk.written.jobs.values() if each.state == "queued"}
+
+
+def _row(job):
+    return {
+        "job_id": job.id,
+        "job_type": job.type,
+        "target_ref": job.target,
+        "label": job.label,
+        "state": job.state,
+        "started_at": job.started_at,
+        "last_error": job.error,
+    }
+
+
 class Life:
     """One supervisor with its ports: all of them end with it."""
 
@@ -95,6 +135,8 @@ class Life:
         self.driver = SimulatedDriver(world.machine, self.clock, world.weather)
         self.journal = SimulatedJournal(world.disk, world.machine.boot_id, world.weather, world.eye)
         self._world = world
+        self.share_clock = VirtualClock(world.times)
+        self.outreach = None if world.share is None else self._reach_out()
         self.supervisor = WatchedSupervisor(
             config,
             Surroundings(
@@ -107,15 +149,38 @@ class Life:
                 companions=lambda _: world.companions,
                 remembered=world.remembered,
                 strays=self.driver.find_strays,
+                prober=SimulatedProber(world.machine, world.physician),
+                errands={} if self.outreach is None else self.outreach.errands(),
             ),
         )
         self.supervisor.eye = world.eye
+
+    def _reach_out(self):
+        """Have what a supervisor with a share has besides: the real thing, down to the helpers."""
+        world = self._world
+        return Outreach(
+            Around(
+                home=world.home,
+                config=self.config,
+                environ={},
+                clock=self.share_clock,
+                log=NotedOnShare(world.eye),
+                redactor=Redactor,
+                supervisor_id="simulated",
+                children=set(),
+                tasks=RecordedTasks(world.disk),
+                begin=world.share.begin,
+            )
+        )
 
     async def begin(self):
         """Start the supervisor."""
         self._world.eye.begins(self)
         await self.supervisor.start()
         self.up = True
+        if self.outreach is not None:
+            self.outreach.attend(self.supervisor)
+            self._looking = self._world.loop.create_task(self.outreach.run(), name="share")
 
     @property
     def ended(self):
@@ -130,6 +195,9 @@ class Life:
         self.driver.die()
         self.journal.die(self._world.rng)
         self.clock.silence()
+        self.share_clock.silence()
+        if self._world.share is not None:
+            self._world.share.abandon()
         await end_all(self._world.loop)
 
     async def leave(self, *, keep):
@@ -140,6 +208,9 @@ class Life:
 
     async def bury(self):
         """Close what a supervisor that has ended leaves to its surroundings."""
+        if self.outreach is not None:
+            self._looking.cancel()
+            await self.outreach.close()
         await self.journal.close()
         self._world.eye.life = None
         self.up = False

@@ -5,6 +5,7 @@ It outlives every supervisor. Whatever a process does next is drawn from the see
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -56,8 +57,10 @@ class Process:
         "born",
         "code",
         "deaf",
+        "freezes",
         "identity",
         "main",
+        "ready",
         "slot",
         "stuck",
         "timer",
@@ -72,6 +75,10 @@ class Process:
         self.alive = True
         self.code = None
         self.deaf = False
+        self.ready = born
+        """When it can do its work."""
+        self.freezes = math.inf
+        """When it stops doing anything, without ending."""
         self.stuck = 0.0
         """Seconds by which SIGKILL comes too early."""
         self.timer = None
@@ -88,6 +95,9 @@ class Machine:
         self.boot_id = "boot-1"
         self.tempers = {}
         self.records = {}
+        self.watched = {}
+        """Workers that are asked how they are: what decides that of each process, and whether it
+        takes a while to be ready."""
         self.calm = False
         """Nothing ends by itself any more, and nothing misbehaves."""
         self.ended_at = {}
@@ -124,8 +134,17 @@ class Machine:
             self._end_in(process, 0.0, temper)
         elif temper.life is not None:
             self._end_in(process, self.rng.expovariate(1.0 / temper.life), temper)
+        if worker_of(launch.slot) in self.watched:
+            self._draw_health(process)
         self.eye.born(process)
         return process
+
+    def _draw_health(self, process):
+        rng, slowly = self.watched[worker_of(process.slot)]
+        if slowly:
+            process.ready = process.born + rng.uniform(0.0, 4.0)
+        if not self.calm and rng.random() < 0.5:
+            process.freezes = process.ready + rng.expovariate(1.0 / 400.0)
 
     def send(self, process, number):
         """Deliver a signal; what it does takes a moment."""
@@ -135,7 +154,7 @@ class Machine:
         if number == KILL:
             self._end_by(process, KILL, process.stuck)
             process.stuck = 0.0
-        elif number == TERM and not process.deaf:
+        elif number == TERM and not process.deaf and self.loop.time() < process.freezes:
             takes = self.rng.expovariate(1.0 / temper.slow) if temper.slow else 0.0
             self._end_by(process, TERM, takes)
         return True
@@ -157,6 +176,8 @@ class Machine:
             if process.timer is not None and process.code is None:
                 process.timer.cancel()
             process.deaf = False
+            if process.freezes > self.loop.time():
+                process.freezes = math.inf
 
     def _bear(self, slot, nonce, *, main):
         pid = next(self._pids)

@@ -69,6 +69,8 @@ class House:
         self._answers = []
         """How long the cheapest question took, each time."""
         self._heard = Counter()
+        self._last = None
+        """The number of the event heard last."""
         self._commands = []
         self._wrong = []
 
@@ -141,6 +143,7 @@ class House:
             Connection(str(self._station.home)) as hearing,
         ):
             hearing.call("subscribe", {"from_seq": None}, patience=PATIENCE)
+            self._last = None
             while (now := time.monotonic()) < end:
                 for deed, every in rhythms.items():
                     if due[deed] <= now:
@@ -187,10 +190,19 @@ class House:
     def _hear(self, hearing):
         try:
             while (message := hearing.receive(0.0)) is not None:
-                self._heard[message.get("event", {}).get("type")] += 1
+                event = message.get("event", {})
+                self._heard[event.get("type")] += 1
+                self._follow(event)
         except EOFError:
             self._wrong.append(f"seed {self._seed}: the listener was hung up on")
             raise UpholdError("nobody tells events any more") from None
+
+    def _follow(self, event):
+        """Expect that whoever keeps up hears of every event, and of no gap (P11)."""
+        number, after = event.get("seq"), self._last
+        follows = after is None or number == after + 1
+        self._expect(follows and event.get("type") != "gap", f"{event} was heard after {after}")
+        self._last = number
 
     def _at_rest(self, no_more_than=None):
         """Measure when everybody is back and nobody asks; what is let go of late is waited for."""

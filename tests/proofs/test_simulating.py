@@ -16,7 +16,9 @@ PARTS = 4
 EACH = 125
 
 
-@pytest.mark.accepts("T02", "T05", "T11", "P5", "P8", "P11", "P15")
+@pytest.mark.accepts(
+    "T02", "T05", "T11", "T12", "P5", "P8", "P11", "P15", "P17", "P20", "P21", "P22"
+)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_an_hour_of_troubles_breaks_no_promise(part, tmp_path):
     verdict = simulating.seeds(EACH, 1000 + part * EACH, tmp_path)
@@ -27,9 +29,10 @@ def test_an_hour_of_troubles_breaks_no_promise(part, tmp_path):
 @pytest.mark.accepts("T02")
 def test_what_once_found_something_finds_nothing_any_more():
     kept = simulating.kept_seeds()
-    verdict = simulating.lived(kept)
-    assert verdict.violations == ()
-    assert verdict.count == len(kept) > 0
+    for later in (False, True):
+        verdict = simulating.lived(kept, later=later)
+        assert verdict.violations == ()
+        assert verdict.count == len(kept) > 0
 
 
 @pytest.mark.accepts("T11", "P15")
@@ -41,12 +44,23 @@ def test_jumps_of_the_wall_clock_change_nothing():
         assert jumping.eye.digest == steady.eye.digest, f"seed {seed}"
 
 
+@pytest.mark.accepts("T02", "P15", "P17", "P20")
+def test_with_a_share_too_a_seed_is_one_hour_whatever_the_wall_clock_shows():
+    for seed in range(3000, 3004):
+        jumping = simulating.live(seed, always=("jumps", "share"))
+        steady = simulating.live(seed, always=("jumps", "share"), jumps=False)
+        assert jumping.operator.receipts
+        assert jumping.eye.violations == []
+        assert jumping.eye.digest == steady.eye.digest, f"seed {seed}"
+
+
 @pytest.mark.accepts("T02")
 def test_a_seed_is_the_same_hour_in_every_process():
     program = (
-        "from proofs.simulating import live; print([live(seed).eye.digest for seed in range(3)])"
+        "from proofs.simulating import live\n"
+        "print([live(n, always=('share',) * (n % 2)).eye.digest for n in range(4)])"
     )
-    here = str([simulating.live(seed).eye.digest for seed in range(3)])
+    here = str([simulating.live(n, always=("share",) * (n % 2)).eye.digest for n in range(4)])
     for hash_seed in ("1", "2"):
         told = subprocess.run(
             [sys.executable, "-c", program],

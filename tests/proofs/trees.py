@@ -26,6 +26,8 @@ from uphold.testing.waiting import eventually
 GRACE = 0.3
 PROMISED = 2.0
 HAS_GROUPS = find_hierarchies().tree is not None
+SAID_WITHIN = PROMISED + 1.0
+"""Seconds after SIGKILL within which it is told what survives it: all of those, and a look."""
 TOGETHER = 4
 """Trees of each kind that live at the same time."""
 UP = ': > "$READY"'
@@ -54,6 +56,7 @@ async def _trees(count: int, seed: int, folder: Path, limit: float) -> Verdict:
     rng = random.Random(seed)
     forest = Forest(folder, seed)
     kinds = [kind for kind in KINDS if os.geteuid() == 0 or kind != "other user"]
+    stuck: list[tuple[str, float]] = []
     try:
         for begin in range(0, count, TOGETHER):
             wave = [kind for kind in kinds for _ in range(min(TOGETHER, count - begin))]
@@ -62,18 +65,22 @@ async def _trees(count: int, seed: int, folder: Path, limit: float) -> Verdict:
             forest.blame(f"after wave {begin}", marked(forest.mark))
             forest.stage.facts.clear()
         levels = "AB" if HAS_GROUPS else "B"
-        unkillable = await asyncio.gather(*map(forest.unkillable, levels))
+        stuck = await asyncio.gather(*map(forest.unkillable, levels))
+    except AssertionError as problem:
+        forest.wrong.append(f"seed {seed}: {problem}")
     finally:
         await forest.stage.driver.close()
-        forest.stage.clean_up()
-    figures = [f"{len(kinds)} kinds"]
+        forest.clean_up()
+    figures = [f"{len(kinds)} kinds", *(text for text, _ in stuck)]
     for level, times in forest.times.items():
         slowest = max(times, default=0.0)
         if slowest > limit:
             forest.wrong.append(f"seed {seed}: a stop took its grace and {slowest:.2f} s more")
         figures.append(f"level {level}: {len(times)}, slowest grace + {slowest:.2f} s")
+    if (latest := max((took for _, took in stuck), default=0.0)) > max(limit, SAID_WITHIN):
+        forest.wrong.append(f"seed {seed}: what survives was named only after {latest:.1f} s")
     tried = sum(map(len, forest.times.values()))
-    return Verdict(count=tried, violations=tuple(forest.wrong), figures=(*figures, *unkillable))
+    return Verdict(count=tried, violations=tuple(forest.wrong), figures=tuple(figures))
 
 
 class Forest:
@@ -116,15 +123,19 @@ class Forest:
         self._judge(slot, level)
         self.stage.driver.remove(slot)
 
-    async def unkillable(self, level: str) -> str:
-        """Stop a process that the kernel keeps: it is named, and nothing is started beside it."""
+    async def unkillable(self, level: str) -> tuple[str, float]:
+        """Stop a process that the kernel keeps: it is named, and nothing is started beside it.
+
+        Gives a figure, and after how many seconds it was named.
+        """
         try:
             with FrozenMount(self.stage.folder / f"mount-{level}") as mount:
                 took = await self._stop_stuck(mount, level)
         except PermissionError as cause:
-            return f"no process in a dead mount: {cause}"
+            return f"no process in a dead mount: {cause}", 0.0
         await self.stage.told("Gone", f"stuck-{level}", within=60)
-        return f"dead mount, level {level}: unkillable said after {took:.1f} s, no second start"
+        said = f"unkillable said after {took:.1f} s, no second start"
+        return f"dead mount, level {level}: {said}", took
 
     async def _stop_stuck(self, mount: FrozenMount, level: str) -> float:
         loop = asyncio.get_running_loop()
@@ -143,7 +154,15 @@ class Forest:
         await self.stage.told("StartFailed", slot, within=60)
         if marked(f"TREE={self.mark}-{slot}") != [pid] or self.stage.seen("Gone", slot):
             self.wrong.append("something was started beside a process that cannot be ended")
+        await self.one("deaf", 0.0)  # nobody else waits for it
         return took
+
+    def clean_up(self) -> None:
+        """End everything; what cannot be ended is told beside all that was found before."""
+        try:
+            self.stage.clean_up()
+        except AssertionError as problem:
+            self.wrong.append(f"seed {self._seed}: what is left cannot be ended: {problem}")
 
     def blame(self, when: str, pids: list[int]) -> None:
         self.wrong += [f"seed {self._seed}, {when}: process {pid} lives on" for pid in pids]

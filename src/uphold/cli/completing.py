@@ -10,10 +10,14 @@ from uphold.cli.verbs import VERBS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NAMES: Final = (
-    "uphold status --kv --all 2>/dev/null | sed -n 's/^worker:\\([^.=]*\\)\\.state=.*/\\1/p'"
+_ASKED: Final = (
+    "status --kv --all --timeout 1s 2>/dev/null | sed -n 's/^worker:\\([^.=]*\\)\\.state=.*/\\1/p'"
 )
-"""How a shell learns the names of workers: from the output that is made for scripts."""
+"""How a shell learns the names of workers: from the output that is made for scripts.
+
+A supervisor that does not answer must not keep anybody from typing on.
+"""
+_NAMES: Final = f"uphold {_ASKED}"
 _WITH_NUMBER: Final = f"{_NAMES} | sed 's/$/=/'"
 """How they begin what `scale` takes: NAME=N."""
 
@@ -30,10 +34,20 @@ def options_of(verb: str) -> list[tuple[str, str]]:
     return sorted(found)
 
 
+def choices_of(verb: str) -> list[str]:
+    """List the words that a verb wants one of: the shells of `completion`, the verbs of `db`."""
+    actions = parser_of(verb)._actions  # noqa: SLF001 - argparse has no public way to ask
+    return [str(word) for each in actions if not each.option_strings for word in each.choices or ()]
+
+
+def _words(verb: str) -> list[str]:
+    return [*choices_of(verb), *(name for name, _ in options_of(verb))]
+
+
 def takes_names(verb: str) -> bool:
     """Tell whether workers can be named after a verb."""
     actions = parser_of(verb)._actions  # noqa: SLF001 - argparse has no public way to ask
-    return any(action.dest in ("name", "names") for action in actions)
+    return any(each.dest in ("name", "names") and not each.option_strings for each in actions)
 
 
 def takes_numbers(verb: str) -> bool:
@@ -51,25 +65,35 @@ def _named(verb: str, variable: str) -> str:
 
 def bash() -> str:
     """Write the script for bash."""
+    asked = f'"${{asked[@]}}" {_ASKED}'
     cases = "\n".join(
-        f"        {verb}) words={_quoted(' '.join(name for name, _ in options_of(verb)))}"
-        f"{_named(verb, 'names')} ;;"
+        f"        {verb}) words={_quoted(' '.join(_words(verb)))}{_named(verb, 'names')} ;;"
         for verb in VERBS
     )
     return f"""# bash completion for uphold: source <(uphold completion bash)
 _uphold() {{
-    local current="${{COMP_WORDS[COMP_CWORD]}}" verb="" word words="" names=""
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case " {" ".join(VERBS)} " in *" $word "*) verb="$word"; break ;; esac
+    local current="${{COMP_WORDS[COMP_CWORD]}}" verb="" word words="" names="" at asked=(uphold)
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        word="${{COMP_WORDS[at]}}"
+        case "$word" in
+            -c | --config | --home)
+                # A file or folder: bash completes it. Behind it, whose workers are meant.
+                [[ "${{COMP_WORDS[at + 1]}}" == = ]] && ((at++))
+                if ((at + 1 >= COMP_CWORD)); then COMPREPLY=(); return; fi
+                ((++at))
+                asked+=("$word" "${{COMP_WORDS[at]/#\\~\\//$HOME/}}")
+                continue ;;
+        esac
+        case "$verb: {" ".join(VERBS)} " in ":"*" $word "*) verb="$word" ;; esac
     done
     case "$verb" in
         "") words={_quoted(" ".join(VERBS))} ;;
 {cases}
     esac
     if [[ "$names" == 1 && "$current" != -* ]]; then
-        words="$({_NAMES})"
+        words="$({asked})"
     elif [[ "$names" == 2 && "$current" != -* ]]; then
-        words="$({_WITH_NUMBER})"
+        words="$({asked} | sed 's/$/=/')"
         compopt -o nospace 2>/dev/null
     fi
     COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -82,8 +106,7 @@ def zsh() -> str:
     """Write the script for zsh."""
     verbs = "\n".join(f"        {_quoted(f'{verb}:{_flat(VERBS[verb])}')}" for verb in VERBS)
     cases = "\n".join(
-        f"        {verb}) options=({' '.join(name for name, _ in options_of(verb))})"
-        f"{_named(verb, 'named')} ;;"
+        f"        {verb}) options=({' '.join(_words(verb))}){_named(verb, 'named')} ;;"
         for verb in VERBS
     )
     return f"""#compdef uphold
@@ -128,6 +151,8 @@ def fish() -> str:
             )
         elif takes_names(verb):
             lines.append(f'complete -c uphold {after} -a "({_NAMES})"')
+        elif choices_of(verb):
+            lines.append(f"complete -c uphold {after} -a {_quoted(' '.join(choices_of(verb)))}")
         lines += [
             f"complete -c uphold {after} -l {option.removeprefix('--')} -d {_quoted(_flat(told))}"
             for option, told in options_of(verb)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Lines = Callable[[Mapping[str, Any]], Iterable[str]]
 
-_TO_ANSWER = 5.0
-
 
 def carry_out(
     args: argparse.Namespace,
@@ -33,10 +31,10 @@ def carry_out(
     """
     params = {"verb": verb, "names": list(names), **details, **order_params(args)}
     with reach(locate(args)) as connection:
-        answer: dict[str, Any] = connection.call(
+        answer: dict[str, Any] = connection.order(
             "submit",
             params,
-            patience=None if args.timeout is None else args.timeout + _TO_ANSWER,
+            timeout=args.timeout,
             notice=notice(args, f"waiting for the {verb} (Ctrl-C leaves the order in force) ..."),
         )
     if args.json:

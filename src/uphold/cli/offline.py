@@ -12,7 +12,7 @@ from uphold.cli.records import Recorded, recorded_slots, runtime_of, stop_note_o
 from uphold.cli.times import instant_of, now
 from uphold.core.names import is_companion, nearest, slot_index, worker_of
 from uphold.core.texts import utc_text
-from uphold.errors import NoSuchWorker
+from uphold.errors import NoSuchWorker, UpholdError
 from uphold.host.proctable import boot_id, lives
 
 if TYPE_CHECKING:
@@ -25,14 +25,21 @@ _GONE: Final = "no process; the supervisor that ran it is gone"
 
 
 def look_ourselves(
-    home: str, found: Ownership, names: Sequence[str] = (), *, companions: bool = False
+    home: str,
+    found: Ownership,
+    names: Sequence[str] = (),
+    *,
+    companions: bool = False,
+    config: str | None = None,
 ) -> dict[str, Any]:
-    """Give the status document as far as it can be known without the supervisor."""
+    """Give the status document as far as it can be known without the supervisor.
+
+    Workers stand in the order of the file, as a supervisor lists them; the books keep none.
+    """
     runtime = runtime_of(home)
     slots = recorded_slots(home, runtime)
     wanted = _chosen(slots, names, companions=companions)
-    # The mirror keeps the order of the file, the journal none; slots it does not know come last.
-    order = {name: turn for turn, name in enumerate(_mirrored(runtime))}
+    order = {name: turn for turn, name in enumerate(_in_file(config))}
     wanted.sort(key=lambda each: order.get(worker_of(each.slot), len(order)))
     at = now()
     return {
@@ -42,9 +49,20 @@ def look_ourselves(
     }
 
 
-def _mirrored(runtime: Mapping[str, Any]) -> list[str]:
-    told = runtime.get("workers")
-    return list(dict.fromkeys(map(worker_of, told))) if isinstance(told, dict) else []
+def _in_file(config: str | None) -> list[str]:
+    """Name the workers of the file; none if it is not there or no good."""
+    import os
+
+    from uphold.config.loading import load
+
+    try:
+        return (
+            []
+            if config is None
+            else [each.name for each in load(config, environ=os.environ).workers]
+        )
+    except UpholdError:
+        return []
 
 
 def anything_alive(home: str) -> bool:

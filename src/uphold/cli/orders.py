@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-GRACE_FOR_THE_ANSWER = 1.0
-"""Seconds the supervisor has for saying that the time is over, after it is over."""
-
 
 def declare_names(
     parser: argparse.ArgumentParser, *, optional: bool = False, about: str = "a worker"
@@ -63,10 +60,10 @@ def submit(args: argparse.Namespace, verb: str, names: Sequence[str], **details:
 def send(args: argparse.Namespace, method: str, params: Mapping[str, object], about: str) -> int:
     """Send a request that is an order, and print its answer."""
     with reach(locate(args)) as connection:
-        answer = connection.call(
+        answer = connection.order(
             method,
             params,
-            patience=None if args.timeout is None else args.timeout + GRACE_FOR_THE_ANSWER,
+            timeout=args.timeout,
             notice=notice(args, f"waiting for {about} (Ctrl-C leaves the order in force) ..."),
         )
     return tell_results(args, answer)

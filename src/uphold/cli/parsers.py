@@ -9,6 +9,7 @@ import argparse
 from typing import NoReturn
 
 from uphold.cli.arguments import TAKES_A_VALUE, declare_arguments, usage_error
+from uphold.cli.examples import shown
 from uphold.cli.screens import screen_of
 from uphold.cli.verbs import VERBS
 
@@ -37,6 +38,7 @@ def parser_of(verb: str) -> Parser:
     parser = Parser(
         prog=f"uphold {verb}",
         description=f"{VERBS[verb][:1].upper()}{VERBS[verb][1:]}.",
+        epilog=shown(verb),
         formatter_class=Help,
         allow_abbrev=False,
     )

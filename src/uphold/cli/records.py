@@ -86,12 +86,28 @@ def recorded_slots(home: str, runtime: Mapping[str, Any]) -> list[Recorded]:
 def _ordered(override: object) -> dict[str, str]:
     """Tell what people ordered on top of the file: what it may do, and why it stays down."""
     admin = _admin(override)
-    by = f" by {override['by']}" if isinstance(override, dict) and override.get("by") else ""
+    if not isinstance(override, dict):
+        return {"admin": admin}
     if admin != "enabled":
-        return {"admin": admin, "stays_down": f"{admin}{by}"}
-    if isinstance(override, dict) and override.get("up") is False:
-        return {"admin": admin, "stays_down": f"stopped{by}"}
+        return {"admin": admin, "stays_down": f"{admin}{_by(override, _KEPT_BY[admin])}"}
+    if override.get("up") is False:
+        return {"admin": admin, "stays_down": f"stopped{_by(override, 'up')}"}
     return {"admin": admin}
+
+
+_KEPT_BY: Final = {"quarantined": "quarantined", "paused": "held", "disabled": "enabled"}
+"""Which order keeps it down, of several that may."""
+
+
+def _by(override: Mapping[str, Any], key: str) -> str:
+    """Name who ordered that, as `core.overrides` does; nobody where it is not clear."""
+    authors = override.get("authors")
+    kept = authors if isinstance(authors, dict) else {}
+    orders = {each.get("order") for each in kept.values() if isinstance(each, dict)}
+    last = None if override.get("order") in orders else override
+    author = kept.get(key) or last
+    by = author.get("by") if isinstance(author, dict) else None
+    return f" by {by}" if isinstance(by, str) and by else ""
 
 
 def _recorded(slot: str, said: Mapping[str, Any]) -> Recorded:

@@ -46,7 +46,7 @@ def look(
             return document
     from uphold.cli.offline import look_ourselves
 
-    return look_ourselves(place.home, found, names, companions=companions)
+    return look_ourselves(place.home, found, names, companions=companions, config=place.config)
 
 
 def refuse_unknown(place: Place, names: Iterable[str]) -> None:

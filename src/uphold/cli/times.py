@@ -26,7 +26,8 @@ def instant_of(text: object) -> float | None:
 
 
 def moment_before(text: str, at: float) -> float | None:
-    """Read a point in the past: an RFC 3339 time or a span like `10m` ago. None for nonsense."""
+    """Read a point in the past: an RFC 3339 time, or `10m`, or `10m ago`. None for nonsense."""
+    text = text.removesuffix(" ago")
     number = text[:-1]
     for unit, length in _UNITS:
         if text.endswith(unit) and number.isascii() and number.isdigit():

@@ -76,4 +76,6 @@ def worst_first(rows: Sequence[Row]) -> list[Row]:
 def _badness(row: Row) -> tuple[int, int]:
     state = row["state"]
     place = _WORST_FIRST.index(state) if state in _WORST_FIRST else -1
-    return (0 if troubled(row) else 1, place)
+    # Without a supervisor nobody is in back-off, and what went wrong is still to be seen to.
+    wrong = troubled(row) or (row["admin"] == "enabled" and row.get("condition") == "error")
+    return (0 if wrong else 1, place)

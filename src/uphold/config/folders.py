@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from uphold.config.kinds import Account, Name
+from uphold.config.kinds import VARIABLE_SCHEMA, Account, Name
 from uphold.config.places import UNREAD
 from uphold.core.names import is_worker_name
 from uphold.core.specs import SenderSpec
@@ -168,7 +168,7 @@ class Senders:
             "additionalProperties": False,
             "required": ["key"],
             "properties": {
-                "key": {"type": "string", "minLength": SHORTEST_KEY},
+                "key": {"anyOf": [{"type": "string", "minLength": SHORTEST_KEY}, VARIABLE_SCHEMA]},
                 "may": {"type": "array", "items": {"type": "string"}},
             },
         }

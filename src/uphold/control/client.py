@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from _socket import AF_UNIX, SOCK_STREAM, socket  # the module around it costs 3 ms
+from _socket import (  # the module around it costs 3 ms
+    AF_UNIX,
+    SO_SNDTIMEO,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    socket,
+)
+from struct import pack
 
 from uphold.errors import ConfigInvalid, NotPermitted, NotRunning, Problem, UpholdError
 
@@ -21,6 +28,13 @@ if TYPE_CHECKING:
 SOCKET_NAME: Final = "control.sock"
 PATIENCE: Final = 10.0
 """Seconds an answer that needs no waiting may take."""
+TO_ACCEPT: Final = 30.0
+"""Seconds a supervisor has for accepting an order; after that it says itself how long it waits."""
+MARGIN: Final = 1.0
+"""Seconds we wait longer than the supervisor does: its own answer knows more than our silence."""
+
+_TO_CONNECT: Final = 5.0
+"""Seconds a supervisor has for taking in who stands in front of its door, if many do."""
 
 _NOTICE_AFTER: Final = 1.0
 _CHUNK: Final = 1 << 16
@@ -31,8 +45,8 @@ _CREDENTIALS: Final = 12
 class Connection:
     """One conversation with the supervisor that owns a home."""
 
-    def __init__(self, home: str) -> None:
-        self._socket = _connect(home)
+    def __init__(self, home: str, *, to_connect: float = _TO_CONNECT) -> None:
+        self._socket = _connect(home, to_connect)
         self._received = bytearray()
         self._requests = 0
 
@@ -57,7 +71,7 @@ class Connection:
 
     def peer(self) -> int:
         """Tell the process at the other end, by the kernel's word; 0 if it is out of sight."""
-        from _socket import SO_PEERCRED, SOL_SOCKET  # noqa: PLC0415 - hardly anybody asks
+        from _socket import SO_PEERCRED  # noqa: PLC0415 - hardly anybody asks
         from sys import byteorder  # noqa: PLC0415
 
         told = self._socket.getsockopt(SOL_SOCKET, SO_PEERCRED, _CREDENTIALS)
@@ -68,36 +82,63 @@ class Connection:
         method: str,
         params: Mapping[str, object] | None = None,
         *,
-        patience: float | None = PATIENCE,
+        patience: float = PATIENCE,
         notice: Callable[[], None] | None = None,
     ) -> Any:
         """Ask and wait for the answer; errors the supervisor reports are raised as they are.
 
-        `patience` limits the silence (None: as long as it takes); `notice` is called once
-        when the answer takes longer than a second.
+        `patience` limits the silence; `notice` is called once when the answer takes longer than
+        a second.
         """
-        self._requests += 1
-        request = {"id": self._requests, "method": method, "params": dict(params or {})}
         try:
-            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            self._send(method, params)
             answer = self._answer(patience, notice)
         except TimeoutError as cause:
-            raise UpholdError(
+            raise _silent(
                 f"the supervisor did not answer '{method}' within {patience:g} s.",
-                code="UPH_SUPERVISOR_SILENT",
-                remedy="It may be stopped (SIGSTOP) or overloaded"
-                f"{'' if method == 'status' else '; `uphold status` tells'}. "
-                "`uphold stop` ends it by force if it must.",
+                "" if method == "status" else "; `uphold status` tells",
             ) from cause
         except (EOFError, ConnectionError) as cause:
-            raise UpholdError(
-                f"the supervisor went away before it answered '{method}'.",
-                code="UPH_SUPERVISOR_GONE",
-                remedy="`uphold status` shows what is left; `uphold start` starts it again.",
+            raise _gone(f"before it answered '{method}'") from cause
+        return _result(answer)
+
+    def order(
+        self,
+        method: str,
+        params: Mapping[str, object],
+        *,
+        timeout: float | None = None,
+        notice: Callable[[], None] | None = None,
+        margin: float = MARGIN,
+    ) -> Any:
+        """Give an order and wait for what comes of it; errors are raised as by `call`.
+
+        The supervisor says first that it has accepted the order, and how long it will wait for
+        the outcome: so long do we wait, and a little longer. `timeout` is the caller's own limit.
+        Nobody waits for ever, and what is known of the order is said when the time is over.
+        """
+        to_accept = TO_ACCEPT if timeout is None else timeout
+        try:
+            self._send(method, {**params, "tell_accepted": True})
+            answer = self._answer(to_accept + margin, notice)
+        except TimeoutError as cause:
+            raise _unaccepted(to_accept) from cause
+        except (EOFError, ConnectionError) as cause:
+            raise _gone("before it accepted the order") from cause
+        accepted = answer.get("accepted")
+        if not isinstance(accepted, dict):
+            return _result(answer)
+        job, within = str(accepted["job_id"]), float(accepted["within"])
+        try:
+            return _result(self._answer(within + margin, notice))
+        except TimeoutError as cause:
+            raise _silent(
+                f"{job} was accepted; the supervisor has not said within {within:g} s what came "
+                "of it.",
+                ". The order stays in force: `uphold jobs` shows where it stands",
             ) from cause
-        if "error" in answer:
-            raise reported(answer["error"])
-        return answer.get("result")
+        except (EOFError, ConnectionError) as cause:
+            raise _gone(f"after it had accepted {job}") from cause
 
     def receive(self, timeout: float | None) -> dict[str, Any] | None:
         """Wait for the next message; None when the time is over, EOFError when it is the end."""
@@ -122,18 +163,26 @@ class Connection:
             ) from cause
         return message if isinstance(message, dict) else {}
 
-    def _answer(self, patience: float | None, notice: Callable[[], None] | None) -> dict[str, Any]:
-        first = _NOTICE_AFTER if patience is None else min(_NOTICE_AFTER, patience)
+    def _send(self, method: str, params: Mapping[str, object] | None) -> None:
+        self._requests += 1
+        request = {"id": self._requests, "method": method, "params": dict(params or {})}
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+        except BlockingIOError as cause:
+            raise TimeoutError from cause
+
+    def _answer(self, patience: float, notice: Callable[[], None] | None) -> dict[str, Any]:
+        first = min(_NOTICE_AFTER, patience)
         answer = self._matching(first)
         if answer is None and notice is not None:
             notice()
         if answer is None:
-            answer = self._matching(None if patience is None else patience - first)
+            answer = self._matching(patience - first)
         if answer is None:
             raise TimeoutError
         return answer
 
-    def _matching(self, timeout: float | None) -> dict[str, Any] | None:
+    def _matching(self, timeout: float) -> dict[str, Any] | None:
         """Pass over what belongs to an earlier request that was given up on."""
         while (message := self.receive(timeout)) is not None:
             if message.get("id") == self._requests:
@@ -141,21 +190,30 @@ class Connection:
         return None
 
 
-def _connect(home: str) -> socket:
+def _connect(home: str, seconds: float) -> socket:
     """Reach the socket through a descriptor of its folder: its own path may be too long."""
     try:
         folder = os.open(home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as cause:
         raise _unreachable(home, cause) from cause
     connection = socket(AF_UNIX, SOCK_STREAM)
+    # One that is stopped takes in nobody: whoever comes when its queue is full would wait for ever.
+    connection.setsockopt(SOL_SOCKET, SO_SNDTIMEO, pack("ll", *_timeval(seconds)))
     try:
         connection.connect(f"/proc/self/fd/{folder}/{SOCKET_NAME}")
+    except BlockingIOError as cause:
+        connection.close()
+        raise _silent(f"the supervisor let nobody in for {seconds:g} s, and many wait.") from cause
     except OSError as cause:
         connection.close()
         raise _unreachable(home, cause) from cause
     finally:
         os.close(folder)
     return connection
+
+
+def _timeval(seconds: float) -> tuple[int, int]:
+    return int(seconds), int(seconds % 1 * 1_000_000)
 
 
 def _unreachable(home: str, cause: OSError) -> UpholdError:
@@ -169,6 +227,37 @@ def _unreachable(home: str, cause: OSError) -> UpholdError:
         f"no supervisor answers in {home}.",
         remedy="Start it with `uphold start`; `uphold status` shows what is known.",
     )
+
+
+def _silent(message: str, more: str = "") -> UpholdError:
+    return UpholdError(
+        message,
+        code="UPH_SUPERVISOR_SILENT",
+        remedy=f"It may be stopped (SIGSTOP) or overloaded{more}. "
+        "`uphold stop` ends it by force if it must.",
+    )
+
+
+def _unaccepted(seconds: float) -> UpholdError:
+    return _silent(
+        f"the supervisor did not accept the order within {seconds:g} s; nothing is known of it.",
+        ", and may still find the order when it goes on; one of an earlier version tells only "
+        "the outcome: `uphold jobs` shows where the order stands",
+    )
+
+
+def _gone(when: str) -> UpholdError:
+    return UpholdError(
+        f"the supervisor went away {when}.",
+        code="UPH_SUPERVISOR_GONE",
+        remedy="`uphold status` shows what is left; `uphold start` starts it again.",
+    )
+
+
+def _result(answer: Mapping[str, Any]) -> Any:
+    if "error" in answer:
+        raise reported(answer["error"])
+    return answer.get("result")
 
 
 def reported(told: object) -> UpholdError:

@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from uphold.core.names import nearest
 from uphold.errors import ConfigInvalid, UpholdError
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 SOCKET_NAME: Final = "control.sock"
 LONGEST_REQUEST: Final = 1 << 20
 _MOST_UNSENT: Final = 4 << 20
+
+
+class Underway(NamedTuple):
+    """An answer in two lines: that an order was accepted, and when it is known what came of it."""
+
+    accepted: Mapping[str, object]
+    outcome: Callable[[], Awaitable[object]]
 
 
 class ControlServer:
@@ -90,20 +97,20 @@ class ControlServer:
                 if await self._stream(request, writer):
                     return
                 continue
-            await _send(writer, await self._answer(request))
+            answer = await self._answer(request)
+            if isinstance(answer, Underway):
+                await _send(writer, encode_line({"id": request.id, "accepted": answer.accepted}))
+                answer = await _attempt(request, answer.outcome())
+            assert isinstance(answer, bytes)
+            await _send(writer, answer)
 
-    async def _answer(self, request: Request) -> bytes:
+    async def _answer(self, request: Request) -> bytes | Underway:
         method = self._methods.get(request.method)
         if method is None:
             meant = nearest(request.method, {*self._methods, *self._streams})
             hint = f" Did you mean '{meant}'?" if meant else ""
             return _refused(request.id, f"there is no method '{request.method[:64]}'.{hint}")
-        try:
-            return encode_line({"id": request.id, "result": await method(request.params)})
-        except UpholdError as error:
-            return encode_line({"id": request.id, "error": error_view(error)})
-        except Exception as error:  # noqa: BLE001 - the boundary: a bug answers, it does not hang up
-            return _broken(request, error)
+        return await _attempt(request, method(request.params))
 
     async def _stream(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """Answer with a stream until its end; False if it was refused and others may be asked."""
@@ -121,6 +128,19 @@ class ControlServer:
                 return True  # a reader that stopped reading is let go; it may ask again
             await _send(writer, line)
         return True
+
+
+async def _attempt(request: Request, work: Awaitable[object]) -> bytes | Underway:
+    """Give the answer that comes of some work, whatever goes wrong in it."""
+    try:
+        result = await work
+        if isinstance(result, Underway):
+            return result
+        return encode_line({"id": request.id, "result": result})
+    except UpholdError as error:
+        return encode_line({"id": request.id, "error": error_view(error)})
+    except Exception as error:  # noqa: BLE001 - the boundary: a bug answers, it does not hang up
+        return _broken(request, error)
 
 
 def bind(home: Path) -> socket.socket:

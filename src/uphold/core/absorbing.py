@@ -91,6 +91,8 @@ def absorb(status: SlotStatus, fact: SlotFact, at: Moment, seen: int) -> SlotSta
     changes = {} if _is_late(status, fact) else _changes(status, fact, at)
     if not changes:
         return status
+    if isinstance(fact, events.Pardoned) and status.aborting:
+        changes["pardoned"] = seen  # the end that follows is not forgiven with what came before it
     before, after = status.state, changes.get("state", status.state)
     if after is before:
         return alter(status, **changes)
@@ -260,7 +262,8 @@ def _judged(
 def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -> Changes:
     adopted = isinstance(fact, events.Adopted)
     # A run goes on when it names another process as its main one: it did not begin anew.
-    first_sight = status.identity is None or status.generation != fact.generation
+    same_run = status.generation == fact.generation and status.nonce == fact.identity.nonce
+    first_sight = status.identity is None or not same_run
     # A stop that was begun goes on when its process turns up late; a stop that a dead
     # supervisor had begun is begun anew, since nobody knows whether its signal was sent.
     stays = status.state is State.STOPPING and not adopted
@@ -278,6 +281,9 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
         "started_at": at.mono if first_sight else status.started_at,
         "started_wall": at.wall if first_sight else status.started_wall,
         "proved_wall": at.wall,
+        # What the books tell of an earlier run, its end or how it did, is not about this one.
+        "exit": None if first_sight else status.exit,
+        "finding": None if first_sight else status.finding,
         "error": None,
         "stop_asked": status.stop_asked and stays,
         "killed": False,
@@ -286,6 +292,8 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
 
 
 def _not_started(status: SlotStatus, fact: events.StartFailed) -> Changes:
+    if status.identity is not None:
+        return {}  # it is up, whatever its driver says afterwards; its end is told by itself
     if status.state is State.STOPPING or status.stop_asked:
         return {"state": State.STOPPED, "identity": None, "error": fact.fault}
     if status.state is not State.STARTING:

@@ -68,6 +68,26 @@ def restarting(before: WorkerSpec, after: WorkerSpec) -> tuple[str, ...]:
     return tuple(key for key in keys if key in _RESTARTING or (key == "heartbeat" and told))
 
 
+def outgrown(status: SlotStatus, spec: WorkerSpec) -> tuple[str, ...]:
+    """Name the differing keys that a live run cannot go on with.
+
+    One that is not ready yet may need a descriptor to say so by, and that is handed out at birth.
+    """
+    assert status.terms is not None
+    keys = restarting(status.terms, spec)
+    if keys or status.state is not State.STARTING:
+        return keys
+    return ("ready",) if _needs_descriptor(status.terms, spec) else ()
+
+
+def _needs_descriptor(before: WorkerSpec, after: WorkerSpec) -> bool:
+    """Tell whether readiness is told by a descriptor that a run on earlier terms was not given."""
+    if after.ready is None or after.ready.way != "fd":
+        return False
+    given = None if before.ready is None else (before.ready.way, before.ready.target)
+    return given != ("fd", after.ready.target)
+
+
 def _told_of_heartbeats(spec: WorkerSpec) -> object:
     """Give what a worker has been told of its heartbeats in its environment."""
     terms = spec.heartbeat
@@ -141,7 +161,9 @@ def _change(entry: Entry | None, spec: WorkerSpec, ordered: Override) -> Change:
         return Change(
             name=spec.name, action="restart", reason=f"changed: {', '.join(needs)}", keys=keys
         )
-    return Change(name=spec.name, action="update", reason=f"applies in place: {shown}", keys=keys)
+    unless = "; restarts it if it is not ready yet" if _needs_descriptor(entry.spec, spec) else ""
+    reason = f"applies in place: {shown}{unless}"
+    return Change(name=spec.name, action="update", reason=reason, keys=keys)
 
 
 _WITHHELD: Final = {
@@ -161,7 +183,8 @@ def _fresh(entry: Entry) -> Change:
         return Change(name=name, action="start", reason="new")
     if entry.override.withheld:
         return Change(name=name, action="none", reason="what it runs from is being changed")
-    if entry.withheld_by:
+    if entry.withheld_by_order:
         admin = "stopped" if entry.admin is Admin.ENABLED else str(entry.admin)
-        return Change(name=name, action="none", reason=f"{admin} by {entry.withheld_by}")
+        by = f" by {entry.withheld_by}" if entry.withheld_by else ""
+        return Change(name=name, action="none", reason=f"{admin}{by}")
     return Change(name=name, action="none", reason=_WITHHELD[entry.admin])

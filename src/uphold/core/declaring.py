@@ -5,7 +5,7 @@ Only the intake replaces the current declaration; everybody else reads a frozen 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, assert_never
@@ -13,11 +13,28 @@ from typing import Final, assert_never
 from uphold.core import orders
 from uphold.core.names import is_companion, is_worker_name, nearest, slot_name, worker_of
 from uphold.core.orders import Order, Refusal
-from uphold.core.overrides import PLAIN, Override, file_says, still_in_force
+from uphold.core.overrides import (
+    PLAIN,
+    Author,
+    Override,
+    author_of,
+    file_says,
+    signed,
+    still_in_force,
+)
 from uphold.core.specs import WorkerSpec
 from uphold.core.statuses import Admin
 
 MOST_REPLICAS: Final = 1000
+
+
+_WITHHOLDING: Final = {
+    Admin.QUARANTINED: "quarantined",
+    Admin.PAUSED: "held",
+    Admin.DISABLED: "enabled",
+    Admin.ENABLED: "up",
+}
+"""Which order it is that keeps a worker down, of several that may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +59,15 @@ class Entry:
 
     @property
     def withheld_by(self) -> str:
-        """Who ordered that it shall not run, and why; empty where the file alone says so."""
-        override = self.override
-        ordered = {
-            Admin.QUARANTINED: override.quarantined is True,
-            Admin.PAUSED: True,
-            Admin.DISABLED: override.enabled is False,
-            Admin.ENABLED: override.up is False,
-        }
-        return override.by if ordered[self.admin] else ""
+        """Who ordered that it shall not run, and why; empty where that is not known."""
+        key = _WITHHOLDING[self.admin]
+        return author_of(self.override, key).by if self.withheld_by_order else ""
+
+    @property
+    def withheld_by_order(self) -> bool:
+        """Tell whether a person ordered that it shall not run, rather than the file alone."""
+        value = getattr(self.override, _WITHHOLDING[self.admin])
+        return value is (self.admin in (Admin.QUARANTINED, Admin.PAUSED))
 
     @property
     def up(self) -> bool:
@@ -188,6 +205,8 @@ def _about_workers(
         waits = entry.spec.schedule is not None and not isinstance(wish, orders.StartWorkers)
         if waits or (isinstance(wish, _ALLOWING) and entry.wanted):
             override = replace(override, kick=entry.override.kick)
+        author = Author(by=by, order=order.id)
+        override = signed(override, _ordered(entry.override, override, wish), author)
         if not isinstance(wish, _NOBODYS_WISH | orders.ScaleWorker):
             override = replace(override, by=by, order=order.id)
         if not isinstance(wish, _NOBODYS_WISH):
@@ -239,6 +258,25 @@ def _overridden(  # noqa: C901, PLR0912 - one arm for each wish
             return override
         case _:
             assert_never(wish)
+
+
+def _ordered(before: Override, after: Override, wish: orders.Wish) -> Iterator[str]:
+    """Name what an order is about; again if it was so before, as it is kept so by both."""
+    for kind, key in _ABOUT:
+        if isinstance(wish, kind):
+            yield key
+    if after.kick != before.kick:
+        yield "kick"
+
+
+_ABOUT: Final = (
+    (orders.StartWorkers | orders.StopWorkers | orders.RestartWorkers, "up"),
+    (orders.EnableWorkers | orders.DisableWorkers, "enabled"),
+    (orders.QuarantineWorkers | orders.ApproveWorkers, "quarantined"),
+    (orders.PauseWorkers | orders.ResumeWorkers, "held"),
+    (orders.RestartWorkers, "nudge"),
+    (orders.ResetWorkers, "pardon"),
+)
 
 
 _NOBODYS_WISH: Final = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uphold.core.health import slot_health
@@ -75,18 +76,54 @@ def _standing(entry: Entry, observed: Observed) -> str:
 def dependents(
     workers: Mapping[str, Entry], observed: Observed | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """Say for each worker which others come after it, those no longer declared included."""
+    """Say for each worker which others come after it, those no longer declared included.
+
+    Of the terms of those, what would close a circle is left out.
+    """
     found: dict[str, list[str]] = {}
     for name, entry in workers.items():
         for other, _ in entry.spec.depends_on:
             found.setdefault(other, []).append(name)
-    for name in () if observed is None else observed.by_worker:
-        if name in workers:
-            continue
-        terms = observed.slots[observed.of(name)[0]].terms if observed is not None else None
-        for other, _ in () if terms is None else terms.depends_on:
-            found.setdefault(other, []).append(name)
+    if observed is not None:
+        # By name: the circle is opened at the same place by every supervisor.
+        for name in sorted(observed.by_worker.keys() - workers.keys()):
+            terms = observed.slots[observed.of(name)[0]].terms
+            if terms is not None:
+                _lean(terms, name, found)
     return {name: tuple(after) for name, after in found.items()}
+
+
+def without_circles(specs: Mapping[str, WorkerSpec]) -> dict[str, WorkerSpec]:
+    """Leave out of recorded terms what would close a circle.
+
+    They may be from different files, and so come after each other: everybody in such a circle
+    would wait for the end of another one for ever.
+    """
+    found: dict[str, list[str]] = {}
+    leaning = {name: _lean(specs[name], name, found) for name in sorted(specs)}
+    return {name: replace(spec, depends_on=leaning[name]) for name, spec in specs.items()}
+
+
+def _lean(
+    terms: WorkerSpec, name: str, found: dict[str, list[str]]
+) -> tuple[tuple[str, Need], ...]:
+    """Add what these terms come after to what is found; give what closes no circle with that."""
+    kept = []
+    for other, need in terms.depends_on:
+        if not _comes_after(other, name, found):
+            found.setdefault(other, []).append(name)
+            kept.append((other, need))
+    return tuple(kept)
+
+
+def _comes_after(later: str, earlier: str, found: Mapping[str, Sequence[str]]) -> bool:
+    """Tell whether one worker is, or comes after, another one, however many are in between."""
+    seen, ahead = {earlier}, [earlier]
+    while ahead:
+        beyond = [name for name in found.get(ahead.pop(), ()) if name not in seen]
+        seen.update(beyond)
+        ahead += beyond
+    return later in seen
 
 
 def still_leaning(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.absorbing import duration_text
 from uphold.core.changes import begins_anew
+from uphold.core.names import slot_index
 from uphold.core.restarts import due, exhausted, still_comes_back
 from uphold.core.schedules import next_text, rule_text
 from uphold.core.specs import Instant
@@ -91,14 +92,21 @@ def _why_stopping(status: SlotStatus, now: Instant) -> str:
 
 
 def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
-    spec = status.terms if entry is None else entry.spec
-    if spec is None:
+    if entry is None or not _is_wanted(entry, status):
         return status.why
+    spec = entry.spec
     if not still_comes_back(status, spec):
         return f"{status.why}{_policy(entry, status)}"
+    if exhausted(status, spec):
+        return f"{status.why}; it is not tried again"
     left = max(0.0, due(status, spec) - now)
     tries = "" if spec.max_restarts is None else f", try {status.failures} of {spec.max_restarts}"
     return f"{status.why}; starts again in {duration_text(left)}{tries}"
+
+
+def _is_wanted(entry: Entry, status: SlotStatus) -> bool:
+    """Tell whether this slot shall run; it may be one that was scaled away."""
+    return entry.wanted and slot_index(status.slot) <= entry.replicas
 
 
 def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
@@ -109,13 +117,14 @@ def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
         case Admin.PAUSED:
             return f"paused{by}"
         case Admin.DISABLED:
-            return f"disabled{by or ' in the file'}"
+            return f"disabled{by if entry.withheld_by_order else ' in the file'}"
         case Admin.QUARANTINED:
             return f"quarantined{by or ' until approved'}"
+    if not entry.up:
+        ordered = entry.withheld_by_order
+        return f"stopped{by}" if ordered else "started only on request (autostart is off)"
     if entry.override.withheld:
         return "kept down while what it runs from is changed"
-    if not entry.up:
-        return f"stopped{by}" if by else "started only on request (autostart is off)"
     return f"stopped {lasting} ago" if status.generation else "not started yet"
 
 
@@ -141,17 +150,17 @@ def _wish(name: str, entry: Entry | None) -> str:
         case Admin.PAUSED:
             return f"'{name}' is held: paused{by}. It shall not run until: uphold resume {name}."
         case Admin.DISABLED:
-            how = by or " in the file"
+            how = by if entry.withheld_by_order else " in the file"
             return f"'{name}' is disabled{how}. It shall not run until: uphold enable {name}."
         case Admin.QUARANTINED:
             return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
     if entry.spec.remote:
         return f"'{name}' runs elsewhere and is listened to."
+    if not entry.up:
+        how = f"stopped{by}" if entry.withheld_by_order else "autostart is off"
+        return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
     if entry.override.withheld:
         return f"What '{name}' runs from is being changed; it comes back after that: uphold jobs."
-    if not entry.up:
-        how = f"stopped{by}" if by else "autostart is off"
-        return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
     count = entry.replicas
     schedule = entry.spec.schedule
     when = "" if schedule is None else f" on its schedule ({rule_text(schedule)})"
@@ -171,7 +180,7 @@ def _next(
     status: SlotStatus,
     now: Instant,
 ) -> str:
-    if entry is None or not entry.wanted:
+    if entry is None or not _is_wanted(entry, status):
         return ""
     spec = entry.spec
     name = spec.name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core import orders
 from uphold.core.changes import at_next_run, begins_anew, restarting
+from uphold.core.dependencies import longest_grace
 from uphold.core.specs import Instant
 from uphold.core.statuses import ALIVE, RESTING, UNKILLABLE, SlotStatus, State
 
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 
 SETTLING: Final = 0.15
 """Seconds a process must stay up before a start somebody waits for is called done (B-72)."""
+
+_KEEPING_DOWN: Final = (
+    orders.StopWorkers | orders.PauseWorkers | orders.DisableWorkers | orders.QuarantineWorkers
+)
+_PATIENCE: Final = 30.0
+"""Seconds that an order is waited for beyond the longest grace."""
+_ERRAND: Final = 900.0
+"""Seconds that an update may take besides: an install has ten minutes of its own."""
+
+
+def patience(wish: Wish, declaration: Declaration) -> float:
+    """Say how long whoever gave an order waits for it to come true, unless they say."""
+    usual = longest_grace(declaration) + _PATIENCE
+    return usual + _ERRAND if isinstance(wish, orders.Errand) else usual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +67,19 @@ def outcome(
     """Say what an order has come to for one of its workers."""
     entry = declaration.workers.get(name)
     if entry is None:
-        removed = _emptied(name, observed, "removed")
-        waits = isinstance(removed, Pending) and declaration.paused
-        return _put_off(name, observed.of(name), observed) if waits else removed
-    if declaration.paused:
-        return _put_off(name, entry.slots(), observed)
+        found = _emptied(name, observed, "removed")
+    else:
+        found = _come_to(accepted, entry, observed, now)
+    if not declaration.paused or isinstance(found, Result) or found.at is not None:
+        return found
+    # Nobody acts: what is not so by now does not become so either.
+    return _put_off(accepted, name, observed.of(name) if entry is None else entry.slots(), observed)
+
+
+def _come_to(
+    accepted: Accepted, entry: Entry, observed: Observed, now: Instant
+) -> Result | Pending:
+    name = entry.spec.name
     declared = frozenset(entry.slots())
     extra = [slot for slot in observed.of(name) if slot not in declared]
     if any(observed.slots[slot].state in ALIVE for slot in extra):
@@ -66,11 +89,16 @@ def outcome(
     return _risen(accepted, entry, observed, now)
 
 
-def _put_off(name: str, slots: tuple[str, ...], observed: Observed) -> Result:
+def _put_off(accepted: Accepted, name: str, slots: tuple[str, ...], observed: Observed) -> Result:
+    state = _summary(slots, observed)
+    known = [status for slot in slots if (status := observed.slots.get(slot)) is not None]
+    forgiven = not any(status.failures or status.restarts for status in known)
+    if isinstance(accepted.wish, orders.ResetWorkers) and forgiven:
+        return Result(name=name, ok=True, state=state)  # a matter of the books alone
     return Result(
         name=name,
         ok=False,
-        state=_summary(slots, observed),
+        state=state,
         error="the supervisor is paused: the order is acted on after `uphold resume`",
     )
 
@@ -98,15 +126,17 @@ def _slot_risen(
     """Say nothing when a slot is as ordered, else why not or that it takes time."""
     if entry.spec.schedule is not None and _back_on_schedule(accepted, status):
         return None
+    if isinstance(accepted.wish, _KEEPING_DOWN) and status.state in RESTING:
+        return None  # it was lifted at once: that it ever runs is no part of it
     restart = isinstance(accepted.wish, orders.RestartWorkers)
     fresh = status.started_seen >= accepted.version if restart else True
     match status.state:
         case State.RUNNING if fresh and _on_its_terms(status, entry.spec):
             settled = Instant(status.since + SETTLING)
             return None if now >= settled else Pending(at=settled)
-        case State.BACKOFF | State.FAILED if status.seen >= accepted.version:
+        case State.BACKOFF | State.FAILED if _honoured(accepted, status) >= accepted.version:
             return status.why if status.error is None else status.error.message
-        case State.EXITED if fresh and status.seen >= accepted.version:
+        case State.EXITED if fresh and _honoured(accepted, status) >= accepted.version:
             return None if status.error is None else status.error.message
         case State.EXITED | State.FAILED | State.BACKOFF if isinstance(
             accepted.wish, orders.Declare | orders.ScaleWorker
@@ -122,6 +152,12 @@ def _slot_risen(
             return status.error.message
         case _:
             return Pending()
+
+
+def _honoured(accepted: Accepted, status: SlotStatus) -> int:
+    """Give the version up to which a slot has honoured orders such as this one."""
+    reset = isinstance(accepted.wish, orders.ResetWorkers)
+    return max(status.seen, status.pardoned) if reset else status.seen
 
 
 def _on_its_terms(status: SlotStatus, spec: WorkerSpec) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,27 @@ class Said:
     enabled: bool
     quarantined: bool
     replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who gave an order, and why, for people who ask; and which order it was."""
+
+    by: str = ""
+    order: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authors:
+    """Who last ordered each thing that can be ordered; None: nobody, or in older books."""
+
+    up: Author | None = None
+    enabled: Author | None = None
+    quarantined: Author | None = None
+    held: Author | None = None
+    nudge: Author | None = None
+    kick: Author | None = None
+    pardon: Author | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +64,60 @@ class Override:
     pardon: int = 0
     """The last reset order."""
     by: str = ""
-    """Who last ordered it up, down or reset, and why: for people who ask."""
+    """Who gave the last order about it, and why."""
     order: str = ""
     """The id of that order."""
+    authors: Authors = Authors()
+    """Whose each of these is: the last order need not be the one that keeps it down."""
     said: Said | None = None
     """What the file said at the last order; None in books older than this field."""
 
 
 PLAIN: Final = Override()
+
+
+_DEEDS: Final = {
+    "up": "stopped",
+    "enabled": "disabled",
+    "quarantined": "quarantined",
+    "held": "paused",
+    "nudge": "restart ordered",
+    "kick": "start ordered",
+    "pardon": "reset",
+}
+"""What becomes of a worker by an order about each of these, in words."""
+
+
+def author_of(override: Override, key: str) -> Author:
+    """Say whose one of the things is that were ordered; nobody's where that is not clear."""
+    found: Author | None = getattr(override.authors, key)
+    if found is not None:
+        return found
+    known = (getattr(override.authors, each) for each in _DEEDS)
+    if override.order not in {each.order for each in known if each is not None}:
+        # The last order was given before these were kept, and nobody knows any other.
+        return Author(by=override.by, order=override.order)
+    return Author()
+
+
+def reason(override: Override, key: str) -> str:
+    """Give the reason for what is done because of an order."""
+    by = author_of(override, key).by
+    return f"{_DEEDS[key]} by {by}" if by else _DEEDS[key]
+
+
+def order_behind(override: Override, why: str) -> str | None:
+    """Give the id of the order that a reason is about; None if it is about none."""
+    for key in _DEEDS:
+        author = author_of(override, key)
+        if author.by and why == reason(override, key):
+            return author.order or None
+    return None
+
+
+def signed(override: Override, keys: Iterable[str], author: Author) -> Override:
+    """Note whose these are from now on."""
+    return replace(override, authors=replace(override.authors, **dict.fromkeys(keys, author)))
 
 
 def file_says(spec: WorkerSpec) -> Said:

@@ -25,10 +25,11 @@ from uphold.core.actions import (
     Wait,
 )
 from uphold.core.altering import alter
-from uphold.core.changes import at_next_run, begins_anew, restarting
+from uphold.core.changes import at_next_run, begins_anew, outgrown, restarting
 from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
+from uphold.core.overrides import reason
 from uphold.core.restarts import due, exhausted, still_comes_back, tries_again
 from uphold.core.schedules import (
     Run,
@@ -147,13 +148,18 @@ def _plan_wanted(entry: Entry, status: SlotStatus, situation: Situation) -> Verd
 
 def _pardon(entry: Entry | None, status: SlotStatus) -> Verdict:
     """Forgive the failures of a slot that somebody reset, whatever else is to become of it."""
-    if entry is None or entry.override.pardon <= status.seen:
+    if entry is None or not _is_reset(entry, status):
         return None
     # What goes wrong with a stop under way is not forgiven by forgetting it.
     blamed = status.error is not None and status.state is not State.STOPPING
-    if not blamed and not status.failures and not status.restarts:
+    # Of an abort even a reset that has nothing to forgive is noted: its end comes after that.
+    if not (blamed or status.failures or status.restarts or status.aborting):
         return None
-    return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    return Pardon(slot=status.slot, why=reason(entry.override, "pardon"))
+
+
+def _is_reset(entry: Entry, status: SlotStatus) -> bool:
+    return entry.override.pardon > max(status.seen, status.pardoned)
 
 
 def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
@@ -173,9 +179,9 @@ def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
 
 def _reason_to_start(entry: Entry, status: SlotStatus) -> str:
     if entry.override.nudge > status.started_seen > 0:
-        return f"restart ordered by {entry.override.by}"
+        return reason(entry.override, "nudge")
     if entry.override.kick > status.seen:
-        return f"start ordered by {entry.override.by}"
+        return reason(entry.override, "kick")
     return "declared"
 
 
@@ -240,8 +246,10 @@ def _moment(situation: Situation) -> Moment:
 def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
     """Say why a slot that has ended may start afresh: a person or a changed file wants it."""
     override = entry.override
-    if override.nudge > status.started_seen or override.kick > status.seen:
-        return f"ordered by {override.by}"
+    if override.nudge > status.started_seen:
+        return reason(override, "nudge")
+    if override.kick > status.seen:
+        return reason(override, "kick")
     if entry.spec.schedule is not None:
         return None  # what the file changed is for its next run
     if status.terms is None or not begins_anew(status, entry.spec):
@@ -252,8 +260,8 @@ def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
 
 def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
     spec = entry.spec
-    if entry.override.pardon > status.seen:
-        return Pardon(slot=status.slot, why=f"reset by {entry.override.by}")
+    if _is_reset(entry, status):
+        return Pardon(slot=status.slot, why=reason(entry.override, "pardon"))
     again = _asked_again(entry, status)
     if again is not None:
         return _start(entry, status, situation, again, afresh=True)
@@ -299,14 +307,14 @@ def _plan_running(entry: Entry, status: SlotStatus, spec: WorkerSpec) -> Verdict
     if (pardon := _pardon(entry, status)) is not None:
         return pardon
     if entry.override.nudge > status.started_seen:
-        return Stop(slot=status.slot, why=f"restart ordered by {entry.override.by}")
+        return Stop(slot=status.slot, why=reason(entry.override, "nudge"))
     if status.finding is not None and status.finding.code:
         return Abort(slot=status.slot, why=status.finding.why)
     if status.terms is spec or status.terms == spec:
         return None
     if status.terms is None:  # found alive without books: taken to be as declared from now on
         return Amend(slot=status.slot, spec=spec, why="found alive; its terms were lost")
-    keys = restarting(status.terms, spec)
+    keys = outgrown(status, spec)
     if keys and at_next_run(status.terms, spec):
         return None
     if keys:
@@ -398,9 +406,9 @@ def _why_unwanted(entry: Entry | None, *, declared: bool) -> str:
     by = f" by {entry.withheld_by}" if entry.withheld_by else ""
     if entry.admin is not Admin.ENABLED:
         return f"{entry.admin}{by}"
-    if entry.override.withheld:
-        return "kept down while what it runs from is changed"
-    return f"stopped{by}" if by else "not wanted"
+    if not entry.up:
+        return f"stopped{by}" if entry.withheld_by_order else "not wanted"
+    return "kept down while what it runs from is changed"
 
 
 def _everybody(declaration: Declaration, observed: Observed) -> Iterable[str]:

@@ -191,6 +191,8 @@ class SlotStatus:
     """Version of the declaration when the state last changed."""
     started_seen: int = 0
     """Version of the declaration it was last started under."""
+    pardoned: int = 0
+    """Version of the declaration when it was last reset while it was being aborted."""
     started_at: Instant = EARLIEST
     started_wall: float = 0.0
     proved_wall: float = 0.0
@@ -213,6 +215,11 @@ class SlotStatus:
     """Its next run, if it is on a schedule."""
     why: str = ""
     """The reason given with the last change of state."""
+
+    @property
+    def aborting(self) -> bool:
+        """Tell whether its run is being ended as a failure, and has not ended yet."""
+        return self.state is State.STOPPING and not self.stop_asked and self.exit is None
 
     @property
     def grace(self) -> float:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from uphold.core.absorbing import duration_text
+from uphold.core.events import Moment
 from uphold.core.notices import GOOD_STATUSES, Beat
 from uphold.core.specs import EARLIEST, Heartbeat, Instant, Probe
 from uphold.core.statuses import Finding, Health
@@ -19,6 +20,8 @@ FIRST_BEAT: Final = 60.0
 UNHEALTHY: Final = "UPH_WORKER_UNHEALTHY"
 UNRESPONSIVE: Final = "UPH_WORKER_UNRESPONSIVE"
 _MISSED_BEATS: Final = 3
+_SAME: Final = 0.001
+"""Seconds between times of the wall clock that are one and the same, however they were counted."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_BEFORE_READY: Final = 1.0
 """Others may wait for it: that it is ready is known within a second."""
@@ -91,6 +94,8 @@ class Pulse:
     summary: str = ""
     unseen: Instant = EARLIEST
     """When it was last impossible to see whether there is another one."""
+    set_to: float | None = None
+    """By how much the wall clock was ahead of the other one when its file was last read."""
 
     def after(self, beat: Beat, at: Instant, wall: float) -> Pulse:
         """Take in one more beat."""
@@ -108,7 +113,27 @@ class Pulse:
             error=beat.error,
             summary=beat.summary,
             unseen=self.unseen,
+            set_to=self.set_to,
         )
+
+    def after_reading(self, beat: Beat, now: Moment) -> Pulse:
+        """Take in what its file says; a beat from before this run is no sign of its life."""
+        at = self._written_at(beat, now)
+        known = self.after(beat, at, beat.at or now.wall) if at >= self.began else self
+        return replace(known, set_to=now.wall - now.mono)
+
+    def _written_at(self, beat: Beat, now: Moment) -> Instant:
+        """Say when a beat was written: as long ago as it says, but no jump of the clock counts.
+
+        The beat that was read last keeps its time. Another one was written by the clock as it is
+        now, or as it was when the file was last read, and never later than now.
+        """
+        said = now.wall if beat.at is None else beat.at
+        if self.last is not None and abs(said - self.wall) < _SAME:
+            return self.last
+        at = Instant(min(now.mono, now.mono + said - now.wall))
+        earlier = at if self.set_to is None else Instant(said - self.set_to)
+        return max(at, earlier) if earlier <= now.mono else at
 
     def touched(self, at: Instant, wall: float) -> Pulse:
         """Take in a bare sign of life."""

@@ -32,7 +32,8 @@ def _serve(home: object, flags: dict[str, str]) -> int:
     import asyncio  # noqa: PLC0415
     import gc  # noqa: PLC0415
 
-    from uphold.daemon.serving import Launch, say_error, serve  # noqa: PLC0415
+    from uphold.daemon.equipping import Launch  # noqa: PLC0415
+    from uphold.daemon.serving import say_error, serve  # noqa: PLC0415
     from uphold.errors import HostFailure, UpholdError  # noqa: PLC0415
     from uphold.host.homes import Home  # noqa: PLC0415
     from uphold.host.looping import LoopGuard, WatchedSelector, new_loop  # noqa: PLC0415
@@ -82,8 +83,9 @@ def _pass_once(home: object, flags: dict[str, str]) -> int:
     import asyncio  # noqa: PLC0415
     import gc  # noqa: PLC0415
 
+    from uphold.daemon.equipping import Launch  # noqa: PLC0415
     from uphold.daemon.passing import pass_once  # noqa: PLC0415
-    from uphold.daemon.serving import Launch, say, say_error  # noqa: PLC0415
+    from uphold.daemon.serving import say, say_error  # noqa: PLC0415
     from uphold.errors import AlreadyRunning, HostFailure, UpholdError  # noqa: PLC0415
     from uphold.host.homes import Home  # noqa: PLC0415
     from uphold.host.processes.birth import birth  # noqa: PLC0415

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from uphold.control.server import Method
     from uphold.core.specs import Settings, StoreSpec
-    from uphold.daemon.serving import Launch
+    from uphold.daemon.equipping import Launch
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
     from uphold.ports.clocks import Clock

@@ -149,12 +149,13 @@ class Deploys:
     async def finish(self, order: Order) -> Ending:
         """End what another supervisor began, by the written rule of its step."""
         try:
-            left, work = self._notes.read(), self._work()
+            left = self._notes.read()
         except HostFailure as unknown:
             return await self._stay_down(order, unknown.message, unknown.remedy)
         if left is None:
             await self._release(order)
             return Ending()
+        work = self._work(left)
         # All that it was begun for: some may be out of the file just now, and come back.
         record, order = left.record, replace(order, wish=orders.FinishDeploy(names=left.names))
         if isinstance(work, Ending):
@@ -209,6 +210,7 @@ class Deploys:
             author=order.author,
             label=order.label,
             task_id=order.task_id,
+            terms=work.spec,
         )
         note = self._notes.writer(written)
         try:
@@ -340,8 +342,15 @@ class Deploys:
             return f"{', '.join(self._names(order))} was not up within {within:g} s"
         return job.row.error
 
-    def _work(self) -> Work | Ending:
+    def _work(self, left: Written | None = None) -> Work | Ending:
+        """Find the checkout: of what is to be ended the one where that was begun.
+
+        [deploy] may name another by now, or none. Only a checkout that is not there any more may
+        have been moved to where [deploy] says. How the workers are judged is a matter of today.
+        """
         spec = self._deploy()
+        if left is not None and left.terms is not None and _is_there(left.terms.repo):
+            spec = replace(left.terms, gate=left.terms.gate if spec is None else spec.gate)
         if spec is None:
             return Ending(error="there is no [deploy] section that says what is to be updated")
         return work_on(spec)
@@ -372,6 +381,14 @@ class Deploys:
     def _engine(self) -> Supervisor:
         assert self._supervisor is not None
         return self._supervisor
+
+
+def _is_there(checkout: str) -> bool:
+    """Tell whether a checkout may still be where it was; what cannot be seen counts as there."""
+    try:
+        return Path(checkout).is_dir()
+    except OSError:
+        return True
 
 
 async def _aside(work: Callable[..., Value], *words: Any) -> Value:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from uphold.core import orders
-from uphold.core.dependencies import longest_grace
 from uphold.core.names import is_label
 from uphold.core.orders import Refusal
+from uphold.core.outcomes import patience
 from uphold.errors import EXIT_USAGE, UpholdError
 from uphold.inbox.flags import Flag
 from uphold.inbox.handlers import find_handler
@@ -18,18 +18,16 @@ from uphold.wire.wishes import WISHES, names_in, read_wish
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from pathlib import Path
 
     from uphold.core.orders import Wish
     from uphold.core.outcomes import Result
     from uphold.core.specs import DeploySpec
+    from uphold.daemon.tasks import Tasks
     from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.inbox.flags import Rejected
 
 _CODE = (orders.UpdateCode, orders.RollBackCode)
-_PATIENCE: Final = 30.0
-"""Seconds to wait for an order beyond the longest grace, as for one that comes by the socket."""
 
 
 def wish_of(flag: Flag, deploy: DeploySpec | None) -> Wish | None:
@@ -56,14 +54,14 @@ class Handling:
         self,
         supervisor: Supervisor,
         deploy: Callable[[], DeploySpec | None],
-        journal: Path,
+        tasks: Tasks,
         mirrored: Callable[[], Any],
         consult: Callable[[Flag], Awaitable[Wish | None]],
         ending: asyncio.Event,
     ) -> None:
         self._supervisor = supervisor
         self._deploy = deploy
-        self._journal = journal
+        self._tasks = tasks
         self._mirrored = mirrored
         """Brings the pause markers on the share in step with what is held."""
         self._consult = consult
@@ -127,7 +125,7 @@ class Handling:
         """
         if isinstance(job.accepted.wish, orders.Errand):
             return await job.done
-        limit = longest_grace(self._supervisor.snapshot().declaration) + _PATIENCE
+        limit = patience(job.accepted.wish, self._supervisor.snapshot().declaration)
         ending = asyncio.ensure_future(self._ending.wait())
         both: set[asyncio.Future[Any]] = {job.done, ending}
         try:
@@ -147,7 +145,7 @@ class Handling:
 
     async def known(self, task_id: str) -> Answer | None:
         """Find what a task came to that was taken before: no task has two effects."""
-        found = await asyncio.to_thread(self._found, task_id)
+        found = await asyncio.to_thread(self._tasks.newest, task_id)
         came_to: Mapping[str, object] = {}
         if found is not None and found["state"] == "running":
             job = self._supervisor.desk.job(str(found["job_id"]))
@@ -155,7 +153,7 @@ class Handling:
                 await self._results(job)
                 came_to = job.details
             await self._supervisor.sync()  # what it came to may be on its way to the disk
-            found = await asyncio.to_thread(self._found, task_id)
+            found = await asyncio.to_thread(self._tasks.newest, task_id)
         if found is None:
             return None
         if found["started_at"] is None:
@@ -209,7 +207,7 @@ class Handling:
         """Close the job of a flag that was put on record and turned out to be no good."""
         task = rejected.task_id
         if self._queued is None:
-            self._queued = await asyncio.to_thread(self._waiting)
+            self._queued = await asyncio.to_thread(self._tasks.waiting)
         if task is None or task not in self._queued:
             return
         await self._close(task, rejected.file, rejected.reason)
@@ -217,7 +215,7 @@ class Handling:
 
     async def _close(self, task: str, file: str, reason: str) -> None:
         """Put on record that what was announced will not be, under the verb it was announced by."""
-        found = await asyncio.to_thread(self._found, task)
+        found = await asyncio.to_thread(self._tasks.newest, task)
         if found is None or found["state"] != "queued":
             return
         worker = str(found["target_ref"]).partition(",")[0]
@@ -232,19 +230,6 @@ class Handling:
         )
         order = replace(order, id=str(found["job_id"]))
         await desk.forgo(order, (worker,), reason)
-
-    def _found(self, task_id: str) -> Mapping[str, Any] | None:
-        from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox
-
-        with JournalReader(self._journal) as journal:
-            found = journal.jobs(task_id=task_id, limit=1, newest_first=True)
-        return found[0] if found else None
-
-    def _waiting(self) -> set[str]:
-        from uphold.journal.reading import JournalReader  # noqa: PLC0415 - only with an inbox
-
-        with JournalReader(self._journal) as journal:
-            return {str(row["task_id"]) for row in journal.jobs(states=("queued",), limit=10_000)}
 
 
 def _called(verb: str, worker: str) -> Wish:

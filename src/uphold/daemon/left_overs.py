@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from uphold.core.orders import Order, ShutDown, order_id
 from uphold.core.specs import Kind, Settings, SupervisorSpec
 from uphold.core.statuses import ALIVE, SlotStatus
+from uphold.daemon.equipping import prepare, remembered_orders
 from uphold.daemon.mirroring import ended_view
 from uphold.daemon.narrating import BookLog
-from uphold.daemon.serving import prepare
 from uphold.drivers.process import ProcessDriver
 from uphold.drivers.remote import RemoteDriver
 from uphold.engine.auditing import audit_entry
@@ -106,6 +106,7 @@ async def _stop(
         ),
         now=clock.now().wall,
     )
+    lost = bool(rescued) or journal.fresh
     book = Logbook(home.logs, wall=lambda: clock.now().wall, scrub=Redactor().texts)
     log = BookLog(book)
     supervisor = Supervisor(
@@ -121,6 +122,7 @@ async def _stop(
             log=log,
             boot_id=boot_id(),
             strays=driver.find_strays,
+            remembered=remembered_orders(home) if lost else None,
         ),
     )
     try:
@@ -137,7 +139,6 @@ async def _stop(
         ended = supervisor.snapshot()
         results = [_result(slot, ended.observed.slots.get(slot)) for slot in running]
         log.write("WARNING", "supervisor.left_overs", f"stopped {len(results)} slots left running")
-        lost = rescued or journal.fresh
         _reflect(home, ended, clock.now().wall, None if lost else recalled.overrides)
     finally:
         await journal.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from uphold.core import orders
 from uphold.core.orders import Refusal
+from uphold.core.overrides import author_of
 from uphold.host.files import write_atomically
 from uphold.inbox.receipts import pause_marker_name
 from uphold.wire.codecs import encode
@@ -41,44 +42,54 @@ class Markers:
         self._supervisor = supervisor
         self._kept = kept
         self._watched = watched
-        self._mirrored: dict[str, bool] | None = None
-        """Which markers stood when holds and markers were last in step; None: not read yet."""
+        self._mirrored: dict[str, bool | None] | None = None
+        """Which markers stood when holds and markers were last in step, None for one that we were
+        about to change; None as a whole: not read yet."""
 
     async def mirror(self) -> None:
         """Bring holds and pause markers in step: a marker made or removed by hand is an order."""
-        where = self._spec.share
         if self._mirrored is None:
-            self._mirrored = await asyncio.to_thread(_read, self._kept, where)
+            self._mirrored = await asyncio.to_thread(_read, self._kept, self._spec.share)
         before = dict(self._mirrored)
         try:
             for name in self._watched():
-                self._mirrored[name] = await self._in_step(name, last=before.get(name))
+                await self._bring_in_step(name, self._mirrored)
         finally:
             if self._mirrored != before:
-                # The next supervisor, or the next pass, must know what a hand has changed since.
-                content = encode({"share": where, "markers": self._mirrored})
-                await asyncio.to_thread(_keep, self._kept, content)
+                await self._write_down(self._mirrored)
 
-    async def _in_step(self, name: str, *, last: bool | None) -> bool:
-        """Bring one marker in step with its hold; give whether it stands then."""
+    async def _write_down(self, mirrored: dict[str, bool | None]) -> None:
+        """Let the next supervisor, or the next pass, know what a hand has changed since."""
+        content = encode({"share": self._spec.share, "markers": mirrored})
+        await asyncio.to_thread(_keep, self._kept, content)
+
+    async def _bring_in_step(self, name: str, mirrored: dict[str, bool | None]) -> None:
+        """Bring one marker in step with its hold, and note whether it stands then."""
         override = self._override(name)
         held = override is not None and override.held
         marker = pause_marker_name(name)
         there = await self._share.look(f"{self._spec.layout.state}/{marker}") is not None
+        unheard = name not in mirrored
+        # Of a change of ours nobody may have heard what came of it: whatever stands there is ours.
+        last = there if not unheard and mirrored[name] is None else mirrored.get(name)
         if there == held:
-            return held
-        if last == held or (last is None and there):
+            mirrored[name] = held
+        elif last == held or (unheard and there):
             # Nothing changed here, so somebody was there.
             wish = orders.PauseWorkers if there else orders.ResumeWorkers
             done = await self._order(wish(names=(name,)), f"{marker} by hand")
-            return there if done else held
-        await self._mark(name, held=held)
-        return held
+            mirrored[name] = there if done else held
+        else:
+            mirrored[name] = None
+            await self._write_down(mirrored)
+            await self._mark(name, held=held)
+            mirrored[name] = held
 
     async def _mark(self, name: str, *, held: bool) -> None:
         if held:
             override = self._override(name)
-            content = encode({"worker_id": name, "by": "" if override is None else override.by})
+            by = "" if override is None else author_of(override, "held").by
+            content = encode({"worker_id": name, "by": by})
             await self._share.put("state", pause_marker_name(name), content)
         else:
             await self._share.remove("state", pause_marker_name(name))
@@ -93,7 +104,7 @@ class Markers:
         return None if entry is None else entry.override
 
 
-def _read(path: Path, share: str) -> dict[str, bool]:
+def _read(path: Path, share: str) -> dict[str, bool | None]:
     """Read which markers stood last on this share; nothing that can be read: none is known."""
     try:
         found = json.loads(path.read_bytes())

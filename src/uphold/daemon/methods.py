@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.control.server import Underway
 from uphold.core import orders
 from uphold.core.changes import preview
 from uphold.core.declaring import unknown
@@ -14,6 +15,7 @@ from uphold.core.events import Note
 from uphold.core.explaining import explain
 from uphold.core.names import is_label, worker_of
 from uphold.core.orders import Refusal
+from uphold.core.outcomes import patience
 from uphold.core.statuses import Fault
 from uphold.core.times import utc_or_none
 from uphold.daemon.rewriting import WrittenRows
@@ -33,7 +35,7 @@ from uphold.wire.views import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from uphold.config.revisions import FileConfig
     from uphold.control.server import Method, Stream
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
     from uphold.ports.journals import Journal
     from uphold.wire.redaction import Redactor
 
+    Told = dict[str, object]
+    Finish = Callable[[Told], Awaitable[Told]]
+
 _WISHES: Final[dict[str, type[Any]]] = {
     "start": orders.StartWorkers,
     "stop": orders.StopWorkers,
@@ -63,10 +68,6 @@ _WISHES: Final[dict[str, type[Any]]] = {
 }
 _LONGEST_WAIT: Final = 10**7
 _MOST_NAMED: Final = 3
-_ERRAND: Final = 900.0
-"""Seconds that an update may take besides: an install has ten minutes of its own."""
-_PATIENCE: Final = 30.0
-"""Seconds to wait for an order beyond the longest grace, unless the client says."""
 
 
 class Methods:
@@ -233,7 +234,7 @@ class Methods:
         wish = wish_of(self._with_names(params))
         order = self._supervisor.desk.order(wish, origin="socket", **_authorship(params))
         job = _taken(await self._supervisor.desk.submit(order))
-        return await self._outcome(job, params)
+        return await self._answer(job, params)
 
     def _with_names(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Name those who run from the checkout, where an order about it names nobody."""
@@ -263,20 +264,31 @@ class Methods:
         changes = [change_view(each) for each in preview(before, settings.workers)]
         if self._config.current.asker is not asker:  # it says what is in force already
             order = self._declaring(params, settings)
-            results = await self._results_for_another(params)
-            await self._supervisor.desk.leave_unchanged(order)
-            return {"schema": 1, "job_id": order.id, "results": results, "changes": changes}
+            return await self._unchanged(order, params, changes)
         declared = await self._supervisor.desk.declaring()
         assert declared is not None
-        outcome = await self._outcome(_taken(declared), params)
-        return {**outcome, "changes": changes}
 
-    async def _results_for_another(self, params: Mapping[str, Any]) -> object:
-        """Wait for a file that is being carried out for somebody else: done is when that is."""
+        async def with_changes(told: Told) -> Told:
+            return {**told, "changes": changes}
+
+        return await self._answer(_taken(declared), params, with_changes)
+
+    async def _unchanged(
+        self, order: Order, params: Mapping[str, Any], changes: list[dict[str, object]]
+    ) -> object:
+        """Answer for a file that says what is in force, or is being carried out for another one.
+
+        Then it is done when that is, and that is the job to look for while it is not.
+        """
+
+        async def ours(told: Told) -> Told:
+            await self._supervisor.desk.leave_unchanged(order)
+            return {**told, "job_id": order.id, "changes": changes}
+
         declared = await self._supervisor.desk.declaring()
         if declared is None or isinstance(declared, Refusal) or declared.done.done():
-            return []
-        return (await self._outcome(declared, params))["results"]
+            return await ours({"schema": 1, "results": []})
+        return await self._answer(declared, params, ours)
 
     def _declaring(self, params: Mapping[str, Any], settings: Settings | None = None) -> Order:
         """Make the order that a reload is, where no new configuration came of it."""
@@ -355,14 +367,25 @@ class Methods:
     def _line(self, view: dict[str, Any]) -> bytes:
         return encode_line({"event": self._redactor().value(view)})
 
-    async def _outcome(self, job: Job, params: Mapping[str, Any]) -> dict[str, object]:
+    async def _answer(
+        self, job: Job, params: Mapping[str, Any], finish: Finish | None = None
+    ) -> object:
+        """Tell what came of an order, or only its job; that it was accepted first, if asked to."""
+        complete = finish or _as_it_is
         if not params.get("wait", True):
-            return {"schema": 1, "job_id": job.row.id, "results": []}
+            return await complete({"schema": 1, "job_id": job.row.id, "results": []})
         limit = _timeout(params)
         if limit is None:
-            limit = longest_grace(self._supervisor.snapshot().declaration) + _PATIENCE
-            if isinstance(job.accepted.wish, orders.Errand):
-                limit += _ERRAND
+            limit = patience(job.accepted.wish, self._supervisor.snapshot().declaration)
+
+        async def outcome() -> object:
+            return await complete(await self._outcome(job, limit))
+
+        if params.get("tell_accepted"):
+            return Underway({"job_id": job.row.id, "within": limit}, outcome)
+        return await outcome()
+
+    async def _outcome(self, job: Job, limit: float) -> Told:
         try:
             results = await asyncio.wait_for(asyncio.shield(job.done), limit)
         except TimeoutError:
@@ -371,7 +394,7 @@ class Methods:
                 code="UPH_ORDER_TIMEOUT",
                 remedy=f"See where it stands: {_where_it_stands(job)}",
             ) from None
-        told: dict[str, object] = {
+        told: Told = {
             "schema": 1,
             "job_id": job.row.id,
             "results": self._redactor().value([plain(each) for each in results]),
@@ -506,6 +529,10 @@ def _authorship(params: Mapping[str, Any]) -> dict[str, Any]:
         "reason": str(params.get("reason") or "")[:1000],
         "label": None if label is None else str(label),
     }
+
+
+async def _as_it_is(told: Told) -> Told:
+    return told
 
 
 def _taken(answer: Job | Refusal) -> Job:

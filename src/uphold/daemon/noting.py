@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from uphold.core.specs import DeploySpec
 from uphold.deploy.records import DeployRecord
 from uphold.errors import HostFailure, Malformed
 from uphold.host.files import write_atomically
@@ -25,6 +26,8 @@ class Written:
     author: str
     label: str | None = None
     task_id: str | None = None
+    terms: DeploySpec | None = None
+    """What [deploy] said when it began; None if an earlier version wrote this."""
 
 
 class Notes:

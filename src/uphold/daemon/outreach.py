@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from uphold.daemon.deploying import Deploys
     from uphold.daemon.reporting import Reports
     from uphold.daemon.sharing import ShareLife
+    from uphold.daemon.tasks import Tasks
     from uphold.engine.errands import Outcome, Run
     from uphold.engine.jobs import Job
     from uphold.engine.supervisor import Supervisor
     from uphold.host.beats import Written
     from uphold.host.homes import Home
     from uphold.inbox.obeying import Deed
+    from uphold.inbox.reaching import Begin
     from uphold.inbox.shares import Inbox, Share
     from uphold.ports.clocks import Clock
     from uphold.ports.logs import Log
@@ -59,6 +61,10 @@ class Around:
     """The workers whose flags are obeyed; none: those of all."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     """Once it is set no flag is begun any more, and none but errands is waited for."""
+    tasks: Tasks | None = None
+    """Who remembers what became of tasks; None: the journal of the home."""
+    begin: Begin | None = None
+    """Who starts the helpers of a share; None: they are processes."""
 
 
 class Outreach:
@@ -169,6 +175,7 @@ class Outreach:
     async def close(self) -> None:
         """Let go of the share, for good."""
         self._closed = True
+        self._around.config.unsubscribe(self._configured)
         await self._leave()
 
     async def _leave(self) -> None:
@@ -221,6 +228,8 @@ class Outreach:
                 only=around.only,
                 stir=self._stirred.set,
                 ending=around.ending,
+                tasks=around.tasks,
+                begin=around.begin,
             )
             self._life.attend(self._engine)
         return self._life

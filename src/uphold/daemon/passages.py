@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from uphold.core.events import Event
     from uphold.core.passes import Check
     from uphold.core.specs import Settings
+    from uphold.daemon.equipping import Launch
     from uphold.daemon.narrating import BookLog
-    from uphold.daemon.serving import Launch
     from uphold.engine.supervisor import Supervisor
 
 _DEEDS: Final[dict[type, str]] = {

@@ -20,6 +20,20 @@ from uphold.core.passes import Check, examine, left_behind, longest_pass, unsett
 from uphold.core.specs import Kind
 from uphold.core.times import utc_text
 from uphold.daemon.copies import copy_in_a_pass
+from uphold.daemon.equipping import (
+    Launch,
+    Redactors,
+    abandon,
+    describe,
+    hand_on,
+    hear_out,
+    open_books,
+    own_note,
+    prepare,
+    reach_out,
+    refuse_live_owner,
+    remembered_orders,
+)
 from uphold.daemon.listening import Ear
 from uphold.daemon.mirroring import runtime_view
 from uphold.daemon.narrating import BookLog
@@ -34,20 +48,6 @@ from uphold.daemon.passages import (
     scrubbed,
 )
 from uphold.daemon.pulse import Pulse
-from uphold.daemon.serving import (
-    Launch,
-    _abandon,
-    _about,
-    _hear_out,
-    _heard,
-    _journal,
-    _own_note,
-    _Redactors,
-    _remembered,
-    prepare,
-    reach_out,
-    refuse_live_owner,
-)
 from uphold.daemon.telling import tell_stories
 from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
@@ -102,7 +102,7 @@ async def pass_once(
     )
     lock = HomeLock.take(home, owner)
     try:
-        redactors = _Redactors(config)
+        redactors = Redactors(config)
         book = Logbook(
             home.logs,
             wall=lambda: clock.now().wall,
@@ -151,7 +151,7 @@ class _Pass:
         self._outreach: Outreach | None = None
 
     async def run(
-        self, book: Logbook, redactors: _Redactors, stages: Stages, worker_id: str | None
+        self, book: Logbook, redactors: Redactors, stages: Stages, worker_id: str | None
     ) -> Report:
         """Go through all stages; what goes wrong in one is told, and the next ones follow."""
         settings = self._config.current.settings
@@ -204,12 +204,12 @@ class _Pass:
             return (problem.message,)
         return ()
 
-    async def _supervise(self, book: Logbook, redactors: _Redactors, stages: Stages) -> None:
+    async def _supervise(self, book: Logbook, redactors: Redactors, stages: Stages) -> None:
         """Do what needs a supervisor: from the books of the last one to its own last word."""
         launch, home, clock = self._launch, self._launch.home, self._clock
         name = self._config.current.settings.supervisor.name
         async with AsyncExitStack() as stack:
-            journal, rescued = _journal(home, self._config, self._owner, clock)
+            journal, rescued = open_books(home, self._config, self._owner, clock)
             stack.push_async_callback(journal.close)
             ear = stack.enter_context(closing(Ear(home, launch.environ, self._log)))
             driver = ProcessDriver(
@@ -235,7 +235,7 @@ class _Pass:
                 journal, driver, outreach, lost=bool(rescued) or journal.fresh
             )
             outreach.attend(supervisor)
-            about = partial(_about, launch, self._owner, name, supervisor, redactors)
+            about = partial(describe, launch, self._owner, name, supervisor, redactors)
             mirror = RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER))
             stack.callback(mirror.close)
             pulse = Pulse(home.path, supervisor, about, None)
@@ -245,19 +245,19 @@ class _Pass:
                 tell_stories(supervisor, news, (pulse.hear,), book, clock), name="log"
             )
             deeds = supervisor.subscribe(_MOST_ACTIONS)
-            stack.push_async_exit(partial(_abandon, supervisor))
+            stack.push_async_exit(partial(abandon, supervisor))
             await supervisor.start()
-            ear.begin(partial(_heard, supervisor, driver))
+            ear.begin(partial(hand_on, supervisor, driver))
             driver.announcements.begin(supervisor.checks.ready_by_descriptor)
             if rescued:
-                await supervisor.tell(_own_note("journal.rescued", rescued))
+                await supervisor.tell(own_note("journal.rescued", rescued))
                 self._problems.append(f"the journal was damaged and set aside: {rescued}")
             await self._go_through(supervisor, stages, deeds.take_waiting)
             with suppress(StoreUnavailable):  # what is too old goes another time
                 await journal.prune(clock.now().wall)
             await supervisor.beat()
             await supervisor.abandon()
-            await _hear_out(stories)
+            await hear_out(stories)
             final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
             mirror.show(runtime_view(supervisor.snapshot(), final, clock.now().wall))
 
@@ -285,7 +285,7 @@ class _Pass:
                 errands=outreach.errands(),
                 strays=driver.find_strays,
                 prober=MachineProber(self._launch.home, self._clock, driver, self._files),
-                remembered=_remembered(self._launch.home) if lost else None,
+                remembered=remembered_orders(self._launch.home) if lost else None,
                 attempts=self._attempts,
                 supervisor_id=self._owner.supervisor_id,
             ),

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from contextlib import AsyncExitStack, closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,49 +19,55 @@ from uphold.config.watching import ConfigWatch
 from uphold.control.server import ControlServer, error_view
 from uphold.core import orders
 from uphold.core.events import Note
-from uphold.core.notices import Notice, Refused
 from uphold.core.specs import Kind
 from uphold.core.statuses import State
 from uphold.core.times import utc_text
 from uphold.daemon.beating import Beats
 from uphold.daemon.companions import PumpLink, companions_of, copy_the_rest
 from uphold.daemon.copies import Copies
-from uphold.daemon.housekeeping import keep_house, keep_of
+from uphold.daemon.equipping import (
+    Launch,
+    Redactors,
+    abandon,
+    describe,
+    hand_on,
+    hear_out,
+    longest_turn,
+    open_books,
+    own_note,
+    prepare,
+    reach_out,
+    refuse_live_owner,
+    remembered_orders,
+)
+from uphold.daemon.housekeeping import keep_house
 from uphold.daemon.listening import Ear
 from uphold.daemon.methods import Methods, reload
 from uphold.daemon.mirroring import runtime_view
 from uphold.daemon.narrating import BookLog
 from uphold.daemon.notifying import Service, ServiceManager
-from uphold.daemon.outreach import Around, Outreach
 from uphold.daemon.pulse import Pulse
 from uphold.daemon.telling import reflect, tell_stories
 from uphold.drivers.probing import MachineProber
 from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor, Surroundings
-from uphold.errors import AlreadyRunning, ConfigInvalid, UpholdError
+from uphold.errors import ConfigInvalid, UpholdError
 from uphold.host.beats import BeatFiles
 from uphold.host.chance import new_id, new_nonce
 from uphold.host.clock import MachineClock, boot_id
-from uphold.host.files import make_private_folder, refuse_network_filesystem
 from uphold.host.locks import HomeLock, Owner, read_owner
 from uphold.host.logbooks import Logbook
 from uphold.host.memory import settle_down
-from uphold.host.mirrors import ORDER, RuntimeMirror, read_mirror
-from uphold.journal.rows import Owner as JournalOwner
-from uphold.journal.writing import SqliteJournal, open_journal
+from uphold.host.mirrors import ORDER, RuntimeMirror
 from uphold.version import __version__
-from uphold.wire.envelopes import fault_shape
 from uphold.wire.frames import encode_line
 from uphold.wire.mirroring import render_quickly
-from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from uphold.core.specs import StoreSpec
     from uphold.host.homes import Home
-    from uphold.host.looping import WatchedSelector
-    from uphold.host.processes.birth import Birthright
 
     Reread = Callable[[], Coroutine[object, object, None]]
 
@@ -70,25 +75,6 @@ _FIRST_STARTS: Final = 10.0
 """Seconds `uphold start` waits for the first starts to come to something."""
 _AFTER_STARTS: Final = 1.0
 """Seconds after which what the first starts took is no longer needed."""
-_LAST_STORIES: Final = 2.0
-"""Seconds that whoever writes the log has to finish."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How a supervisor process was told to run."""
-
-    home: Home
-    config: str
-    ready_fd: int | None
-    birthright: Birthright
-    environ: dict[str, str]
-    forgive: bool = False
-    """Whoever restarts everything wants failed workers to be tried again."""
-    foreground: bool = False
-    """Whoever started us waits for us, and may want to hear how we do."""
-    selector: WatchedSelector | None = None
-    """What the loop waits with; it knows when the loop was held up."""
 
 
 class _End(NamedTuple):
@@ -97,25 +83,6 @@ class _End(NamedTuple):
     exit_code: int
     owed: StoreSpec | None
     """The shared database that has not heard of the end yet, and could."""
-
-
-def prepare(home: Home) -> None:
-    """Make the folders of a home, for the owner alone, on a disk that can lock."""
-    refuse_live_owner(home)
-    make_private_folder(home.path)
-    refuse_network_filesystem(home.path)
-    for folder in (home.slots, home.run, home.logs, home.spool):
-        make_private_folder(folder)
-
-
-def refuse_live_owner(home: Home) -> None:
-    """Say at once that a supervisor runs here, before anything is touched."""
-    found = read_owner(home)
-    if found.keeps_out():
-        raise AlreadyRunning(
-            f"a supervisor already owns {home.path}: {found.owner}.",
-            remedy="uphold status shows it; uphold stop ends it.",
-        )
 
 
 async def serve(launch: Launch) -> int:
@@ -159,9 +126,9 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         mirror = stack.enter_context(
             closing(RuntimeMirror(home.runtime, quickly=partial(render_quickly, order=ORDER)))
         )
-        journal, rescued = _journal(home, config, owner, clock)
+        journal, rescued = open_books(home, config, owner, clock)
         stack.push_async_callback(journal.close)
-        redactors = _Redactors(config)
+        redactors = Redactors(config)
         book = stack.enter_context(closing(_logbook(home, clock, redactors)))
         log = BookLog(book)
         link = stack.enter_context(closing(PumpLink(home)))
@@ -200,15 +167,15 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
                 companions=partial(companions_of, home),
                 strays=driver.find_strays,
                 prober=MachineProber(home, clock, driver, files),
-                remembered=_remembered(home) if rescued or journal.fresh else None,
+                remembered=remembered_orders(home) if rescued or journal.fresh else None,
                 errands=outreach.errands(),
                 supervisor_id=owner.supervisor_id,
-                lag=partial(_longest_turn, launch),
+                lag=partial(longest_turn, launch),
             ),
         )
 
         outreach.attend(supervisor)
-        about = partial(_about, launch, owner, name, supervisor, redactors)
+        about = partial(describe, launch, owner, name, supervisor, redactors)
         # In the background we may have been started by a service that is not us.
         manager = ServiceManager(launch.environ if launch.foreground else {}, owner.pid)
         service = stack.enter_context(closing(Service(supervisor, manager)))
@@ -233,14 +200,14 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         )
         beats.tell_to(supervisor.tell)
         server = ControlServer(home.path, methods.table(), methods.streams())
-        stack.push_async_exit(partial(_abandon, supervisor))
+        stack.push_async_exit(partial(abandon, supervisor))
         await supervisor.start(forgive=launch.forgive)
-        ear.begin(partial(_heard, supervisor, driver))
+        ear.begin(partial(hand_on, supervisor, driver))
         driver.announcements.begin(supervisor.checks.ready_by_descriptor)
         await server.open()
         stack.push_async_callback(server.close)
         if rescued:
-            await supervisor.tell(_own_note("journal.rescued", rescued))
+            await supervisor.tell(own_note("journal.rescued", rescued))
         reread = partial(_reload, config, supervisor, service, clock)
         helpers = [
             asyncio.create_task(outreach.run(), name="share"),
@@ -266,41 +233,11 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
         final = {**about(), "ownership": "stopped", "stopped_at": utc_text(clock.now().wall)}
         view = partial(runtime_view, supervisor.snapshot(), final, clock.now().wall)
         mirror.show(view, last=True)
-        await _hear_out(stories, *helpers)
+        await hear_out(stories, *helpers)
         return _End(code, _owed(supervisor, config, copies))
 
 
-def reach_out(  # noqa: PLR0913 - what it is made of
-    launch: Launch,
-    config: FileConfig,
-    owner: Owner,
-    redactors: _Redactors,
-    ours: tuple[Logbook, ProcessDriver, MachineClock],
-    *,
-    only: tuple[str, ...] = (),
-    ending: asyncio.Event | None = None,
-) -> Outreach:
-    """Make what only some supervisors have; nothing of it is imported before it is needed."""
-    book, driver, clock = ours
-    outreach = Outreach(
-        Around(
-            home=launch.home,
-            config=config,
-            environ=launch.environ,
-            clock=clock,
-            log=BookLog(book),
-            redactor=redactors.current,
-            supervisor_id=owner.supervisor_id,
-            children=driver.children,
-            only=only,
-            ending=ending or asyncio.Event(),
-        )
-    )
-    book.heard_by = outreach.heed
-    return outreach
-
-
-def _logbook(home: Home, clock: MachineClock, redactors: _Redactors) -> Logbook:
+def _logbook(home: Home, clock: MachineClock, redactors: Redactors) -> Logbook:
     return Logbook(
         home.logs,
         wall=lambda: clock.now().wall,
@@ -315,106 +252,10 @@ def _owed(supervisor: Supervisor, config: FileConfig, copies: Copies) -> StoreSp
     return None if copies.away else config.current.settings.store
 
 
-async def _abandon(
-    supervisor: Supervisor,
-    _kind: object,
-    error: BaseException | None,
-    _trace: object,
-) -> None:
-    """Let go of the workers; what went wrong in us is put on record before the journal closes."""
-    await supervisor.abandon(error)
-
-
-def _longest_turn(launch: Launch) -> float:
-    return 0.0 if launch.selector is None else launch.selector.longest
-
-
-def _journal(
-    home: Home, config: FileConfig, owner: Owner, clock: MachineClock
-) -> tuple[SqliteJournal, str | None]:
-    """Open the journal; how much it keeps follows the configuration."""
-    settings = config.current.settings
-    journal, rescued = open_journal(
-        home.journal,
-        boot_id=boot_id(),
-        owner=JournalOwner(
-            name=settings.supervisor.name,
-            hostname=owner.host,
-            pid=owner.pid,
-            id=owner.supervisor_id,
-        ),
-        now=clock.now().wall,
-        keep=keep_of(settings),
-    )
-    config.subscribe(lambda revision: journal.settle(keep_of(revision.settings)))
-    return journal, rescued
-
-
-def _about(
-    launch: Launch, owner: Owner, name: str, supervisor: Supervisor, redactors: _Redactors
-) -> dict[str, object]:
-    """Say who we are and how we do, as `status` shows it."""
-    snapshot = supervisor.snapshot()
-    return {
-        "id": owner.supervisor_id,
-        "name": name,
-        "ownership": "running",
-        "status": str(snapshot.status),
-        "health": str(snapshot.health),
-        "pid": owner.pid,
-        "started_at": utc_text(owner.since),
-        "stopped_at": None,
-        "version": snapshot.version,
-        "last_error": redactors.current().value(fault_shape(supervisor.trouble)),
-        "home": str(launch.home.path),
-        "config": launch.config,
-        "uphold": __version__,
-        "host": owner.host,
-        "heartbeat_every": supervisor.heartbeat_every,
-        "loop_lag": round(_longest_turn(launch), 4),
-    }
-
-
-async def _hear_out(stories: asyncio.Task[None], *others: asyncio.Task[None]) -> None:
-    """Let whoever writes the log finish, and others whose end is near."""
-    await asyncio.wait({stories, *others}, timeout=_LAST_STORIES)
-    stories.cancel()
-
-
-def _heard(
-    supervisor: Supervisor,
-    driver: ProcessDriver,
-    slot: str,
-    generation: int,
-    notice: Notice | Refused,
-) -> None:
-    """Hand on what a worker says of itself."""
-    if isinstance(notice, Notice) and notice.main_pid is not None:
-        driver.follow_main(slot, generation, notice.main_pid)
-    supervisor.checks.heard(slot, generation, notice)
-
-
 def _report_failure(log: BookLog, task: asyncio.Task[None]) -> None:
     """Say so when a helper ends by a mistake of ours: it must not vanish without a word."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.write("CRITICAL", "supervisor.broken", f"{task.get_name()} ended: {error!r}")
-
-
-class _Redactors:
-    """The redactor for the configuration in force; made anew when that changes."""
-
-    def __init__(self, config: FileConfig) -> None:
-        self._config = config
-        self._known: set[str] = set()
-        self._made: tuple[int, Redactor] = (-1, Redactor())
-
-    def current(self) -> Redactor:
-        revision = self._config.current
-        if self._made[0] != revision.version:
-            # Those of earlier files too: older messages may still hold them.
-            self._known.update(revision.settings.secrets)
-            self._made = (revision.version, Redactor(self._known))
-        return self._made[1]
 
 
 async def _follow_config(
@@ -436,18 +277,9 @@ async def _reload(
 def _restored(lock: HomeLock, ear: Ear) -> Iterator[Note]:
     """Put back what somebody removed of the files that others need to find us."""
     if lock.restore():
-        yield _own_note("supervisor.lock_restored", "somebody removed it")
+        yield own_note("supervisor.lock_restored", "somebody removed it")
     if ear.restore():
-        yield _own_note("supervisor.notify_restored", "somebody removed it")
-
-
-def _remembered(home: Home) -> dict[str, str]:
-    """Find in the mirror what people ordered, when the journal is lost."""
-    state, _ = read_mirror(home.runtime)
-    overrides = (state or {}).get("overrides")
-    if not isinstance(overrides, dict):
-        return {}
-    return {str(name): text for name, text in overrides.items() if isinstance(text, str)}
+        yield own_note("supervisor.notify_restored", "somebody removed it")
 
 
 def _listen_to_signals(supervisor: Supervisor, config: FileConfig, reread: Reread) -> None:
@@ -493,13 +325,3 @@ def say(descriptor: int, message: dict[str, object]) -> None:
         return  # they no longer listen
     finally:
         os.close(descriptor)
-
-
-def _own_note(kind: str, error: str) -> Note:
-    return Note(
-        type=kind,
-        entity_type="supervisor",
-        entity_id="supervisor",
-        payload={"error": error},
-        severity="error",
-    )

@@ -16,6 +16,7 @@ from uphold.core.names import is_companion
 from uphold.core.times import utc_text
 from uphold.daemon.handling import Handling
 from uphold.daemon.marking import Markers
+from uphold.daemon.tasks import JournalTasks
 from uphold.errors import HostFailure, UpholdError
 from uphold.inbox.consulting import Consultants
 from uphold.inbox.flags import Rules
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
 
     from uphold.core.orders import Wish
     from uphold.core.specs import InboxSpec, Settings
+    from uphold.daemon.tasks import Tasks
     from uphold.engine.supervisor import Supervisor
     from uphold.host.homes import Home
     from uphold.inbox.flags import Flag
     from uphold.inbox.obeying import Answer
+    from uphold.inbox.reaching import Begin
     from uphold.ports.clocks import Clock
     from uphold.ports.logs import Log
     from uphold.wire.redaction import Redactor
@@ -65,11 +68,14 @@ class ShareLife:
         only: tuple[str, ...] = (),
         stir: Callable[[], None] = lambda: None,
         ending: asyncio.Event | None = None,
+        tasks: Tasks | None = None,
+        begin: Begin | None = None,
     ) -> None:
         """`only` names the workers whose flags are obeyed; none: those of all.
 
         `stir` is called when another look is worth while. Once `ending` is set no flag is begun
-        any more, and none but errands is waited for.
+        any more, and none but errands is waited for. `tasks` remembers what was done before, by
+        default the journal; `begin` starts whoever touches the share.
         """
         self.spec = spec
         self._settings = settings
@@ -78,6 +84,7 @@ class ShareLife:
         self._redactor = redactor
         self._supervisor_id = supervisor_id
         self._home = home
+        self._tasks = tasks or JournalTasks(home.journal)
         self._clock = clock
         self._log = log
         self._changes: deque[Standing] = deque(maxlen=10)
@@ -88,6 +95,7 @@ class ShareLife:
             tell=self._changes.append,
             stir=stir,
             children=children,
+            begin=begin,
         )
         self.share = Share(spec, self._reach)
         self.inbox = Inbox(self._reach, self._say_kept)
@@ -110,7 +118,7 @@ class ShareLife:
         self.handling = handling = Handling(
             supervisor,
             lambda: self._settings().deploy,
-            self._home.journal,
+            self._tasks,
             markers.mirror,
             self._consult,
             self._ending,

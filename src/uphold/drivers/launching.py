@@ -87,7 +87,7 @@ class Launcher:
         self._found: dict[Place, str] = {}
         """Programs found before: a start takes the one it had, as long as that can be started."""
         self.before_log: Callable[[str], None] | None = None
-        """Looks at the log of a slot before a run whose readiness a line of it tells."""
+        """Looks at the log of a slot before a run whose readiness a line of it may tell."""
 
     def prepare(self, launch: Launch, lock: SlotLock) -> Prepared:
         """Make a slot ready whose lock we hold; HostFailure or OSError if that fails.
@@ -185,7 +185,8 @@ class Launcher:
         environment = self._environments.compose(spec, slot=slot, nonce=nonce, account=account)
         place = Place(argv[0], environment.get("PATH"), spec.working_dir)
         path = self._found.get(place) or self._find(place)
-        if lock is not None and self.before_log is not None and spec.ready_way == "log":
+        # Whoever is to become ready in another way may be asked to do so by its log later on.
+        if lock is not None and self.before_log is not None and spec.ready is not None:
             self.before_log(slot)
         opened = tuple(self._outputs.open(slot, spec.logs, account, rotating=lock is not None))
         program = Program(

@@ -129,9 +129,7 @@ class Checks:
 
     def ready_by_descriptor(self, slot: str, generation: int) -> None:
         """Hear that a worker has written to its descriptor of readiness."""
-        run = self._run_of(slot, generation, Notice(ready=True))
-        if run is not None:
-            self._become_ready(run)
+        self.heard(slot, generation, Notice(ready=True))
 
     def _run_of(self, slot: str, generation: int, notice: Notice) -> Patient | None:
         """Find the run that speaks; what it says before its start is believed is kept for then."""
@@ -173,7 +171,13 @@ class Checks:
             self._beaten(run, None)
         if notice.watchdog == "trigger":
             self._condemn(run, UNHEALTHY, "it asked to be ended (WATCHDOG=trigger)")
-        if notice.ready and run.subject.spec.ready_way in _SAID:
+        if notice.ready:
+            run.says_so = True
+            self._believe(run)
+
+    def _believe(self, run: Patient) -> None:
+        """Call it ready if it says so and is to say so itself: it says that only once."""
+        if run.says_so and run.subject.spec.ready_way in _SAID:
             self._become_ready(run)
 
     async def run(self) -> None:
@@ -251,6 +255,8 @@ class Checks:
         for what in changed:
             self._agenda.strike(status.slot, what)
             run.forget(what)
+        if READY in changed:
+            self._note(status.slot, answer="")
         if _is_sick(run.told) and run.told != status.finding:
             run.told = _VOID
         if status.state is State.RUNNING and not run.ready:
@@ -259,6 +265,8 @@ class Checks:
         if run.owed:
             run.owed = {each for each in run.questions() if each in run.owed | changed}
         self._begin(run, changed)
+        if not run.ready:
+            self._believe(run)
         self._ask_next(run)
         self._tell(run)
         if run.told is _VOID and spec.live is None and spec.heartbeat is None:
@@ -440,11 +448,7 @@ class Checks:
                 unread = beat.text
                 run.pulse = replace(run.pulse, unseen=self._clock.now().mono)
         else:
-            now = self._clock.now()
-            # As old as it says it is; one from before this run is no sign of its life.
-            at = Instant(now.mono - max(0.0, now.wall - (beat.at or now.wall)))
-            if at >= run.pulse.began:
-                run.pulse = run.pulse.after(beat, at, beat.at or now.wall)
+            run.pulse = run.pulse.after_reading(beat, self._clock.now())
             self._note(run.subject.slot, beat_wall=run.pulse.wall)
         self._judge_pulse(run, self._clock.now().mono, unread)
         self._ask_next(run)

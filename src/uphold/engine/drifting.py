@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 
 def drifted(observed: Observed, drivers: Iterable[Driver], wall: float) -> Iterator[Exited]:
-    """Find slots that are believed to run and that no driver sees."""
+    """Find slots that are believed to be up, ready or not, and that no driver sees."""
     seen = {slot: sight for driver in drivers for slot, sight in driver.states().items()}
     for slot, status in observed.slots.items():
         sighting = seen.get(slot)
         told_soon = sighting is not None and (sighting.connected or "ending" in sighting.info)
-        if status.state is State.RUNNING and not told_soon:
+        not_ready_yet = status.state is State.STARTING and status.identity is not None
+        if (status.state is State.RUNNING or not_ready_yet) and not told_soon:
             unseen = Exit(code=None, signal=None, at=wall)
             yield Exited(slot=slot, generation=status.generation, exit=unseen)

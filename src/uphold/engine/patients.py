@@ -31,6 +31,8 @@ class Patient:
     subject: Subject
     ready: bool
     """It has been called ready, or nobody asks."""
+    says_so: bool = False
+    """It has said itself that it is ready, whether or not that is how it is to be found out."""
     began: Instant = EARLIEST
     """When the run began, whoever saw to it then."""
     owed: set[str] = field(default_factory=set)

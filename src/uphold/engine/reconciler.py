@@ -31,6 +31,7 @@ from uphold.core.actions import (
 from uphold.core.dependencies import dependents
 from uphold.core.events import Adopted, Gone, Started, StartFailed, StopFailed
 from uphold.core.names import is_companion, worker_of
+from uphold.core.overrides import order_behind
 from uphold.core.planning import plan
 from uphold.core.specs import NEVER, Instant
 from uphold.core.statuses import State
@@ -346,6 +347,4 @@ def _may_allow_more(action: Action, known: Observed) -> bool:
 def _cause(action: Action, declaration: Declaration) -> str | None:
     """Name the order an action follows from, if its reason says that it follows from one."""
     entry = declaration.workers.get(worker_of(action.slot))
-    if entry is None or not entry.override.by or f"by {entry.override.by}" not in action.why:
-        return None
-    return entry.override.order or None
+    return None if entry is None else order_behind(entry.override, action.why)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from uphold.core.absorbing import Observed
 from uphold.core.declaring import MOST_REPLICAS, Declaration, Entry
+from uphold.core.dependencies import without_circles
 from uphold.core.names import slot_index, worker_of
 from uphold.core.overrides import PLAIN, Override, after_absence
 from uphold.core.specs import WorkerSpec
@@ -110,13 +111,13 @@ def as_recorded(recovered: Recovered) -> Declaration:
     Every slot of it, also of those that never ran: what is not declared would be forgotten.
     """
     observed = recovered.observed
+    specs = without_circles({name: _as_recorded(observed, name) for name in observed.by_worker})
     # With what was ordered: who is wanted goes on counting its failures (P8).
     entries = {
         name: Entry(
-            spec=_as_recorded(observed, name),
-            override=replace(recovered.overrides.get(name, PLAIN), replicas=None),
+            spec=spec, override=replace(recovered.overrides.get(name, PLAIN), replicas=None)
         )
-        for name in observed.by_worker
+        for name, spec in specs.items()
     }
     return replace(
         recovered.declaration, workers=MappingProxyType(entries), closing="stop", paused=False
@@ -136,7 +137,8 @@ def _declaration(
 ) -> Declaration:
     # Above every number in the books, whatever was lost: an order is never taken for a newer one.
     numbers = [int(memory.meta.get("declaration_version", "0"))]
-    numbers += [max(status.seen, status.started_seen) for status in memory.slots.values()]
+    for status in memory.slots.values():
+        numbers += [status.seen, status.started_seen, status.pardoned]
     numbers += [max(each.nudge, each.kick, each.pardon) for each in overrides.values()]
     return Declaration(
         version=max(numbers),

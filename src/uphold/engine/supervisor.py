@@ -231,6 +231,8 @@ class Supervisor:
         # Else the next supervisor of this boot would look for what ended with the last boot.
         await self._restate(recovered.restated)
         if only_to_stop:
+            if self._world.remembered:  # what is not in the new books the next one never learns
+                await self._ledger.write(Batch(overrides=memory.overrides))
             self._board.declare(as_recorded(recovered), ())
         else:
             await self._declare_first(recovered)

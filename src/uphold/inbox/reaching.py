@@ -7,9 +7,9 @@ started until one has ended. Whether the share can be reached is known from what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from uphold.core.names import is_worker_name
 from uphold.core.specs import Instant
@@ -32,6 +32,12 @@ _PARTING: Final = 1.0
 """Seconds that a helper has to end by itself."""
 _YOUNG: Final = 1.0
 """Seconds a helper has lived at least that is replaced at once when it ends; others can wait."""
+
+
+Begin: TypeAlias = Callable[
+    [str, Mapping[str, Any], Callable[[bool], None]], Coroutine[Any, Any, Helper]
+]
+"""Starts a helper for a share, with its settings; it tells when a look is worth while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +64,14 @@ class Reach:
         stir: Callable[[], None] | None = None,
         children: set[int] | None = None,
         patience: float = PATIENCE,
+        begin: Begin | None = None,
     ) -> None:
         """`owner` marks what this supervisor has claimed; `tell` hears of changes of standing.
 
         `stir` is called when a look is worth while: something has come to an inbox that was asked
         to be watched, or nobody watches it any more.
         `children` is kept up to date: numbers of processes whose end nobody else may take.
+        `begin` starts a helper, by default as a process of its own.
         """
         assert is_worker_name(owner), "it becomes the first part of names in processing/"
         self._spec = spec
@@ -73,6 +81,7 @@ class Reach:
         self._stir = stir
         self._children: set[int] = set() if children is None else children
         self._patience = patience
+        self._begin = begin or start_helper
         self._mark: dict[str, Any] | None = None
         self._helper: Helper | None = None
         self._stuck: list[Helper] = []
@@ -198,7 +207,7 @@ class Reach:
                     remedy="They are let go when its server answers; until then nobody asks it.",
                 )
             began = self._clock.now().mono
-            helper = await start_helper(
+            helper = await self._begin(
                 self._spec.share, self._settings(), lambda lost: self._stirred(began, lost=lost)
             )
             self._children.add(helper.pid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uphold.core.orders import Refusal
 from uphold.core.specs import Kind, Settings, SupervisorSpec, WorkerSpec
@@ -38,8 +38,9 @@ class FakeRevision:
 class FakeConfig:
     """A configuration in memory; `change` is an edit that was found right."""
 
-    def __init__(self, *specs: WorkerSpec) -> None:
-        settings = Settings(supervisor=SupervisorSpec(name="stage"), workers=specs)
+    def __init__(self, *specs: WorkerSpec, **more: Any) -> None:
+        """`more` are other parts of the settings."""
+        settings = Settings(supervisor=SupervisorSpec(name="stage"), workers=specs, **more)
         self._current = FakeRevision(settings=settings, version=1)
         self._listeners: list[Callable[[Revision], None]] = []
 

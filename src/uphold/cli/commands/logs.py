@@ -29,7 +29,7 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--lines", type=count, metavar="N", help=f"the last N (default {USUAL_LINES})"
     )
-    parser.add_argument("--since", type=point_in_time, metavar="TIME", help="10m ago, or a time")
+    parser.add_argument("--since", type=point_in_time, metavar="TIME", help="10m (ago), or a time")
     parser.add_argument("--until", type=point_in_time, metavar="TIME", help="up to this time")
     parser.add_argument("--grep", metavar="PATTERN", help="only lines that match")
     parser.add_argument("--timestamps", action="store_true", help="when each line arrived")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from uphold.cli.arguments import add_order_options
 from uphold.cli.changes import change_lines
-from uphold.cli.orders import GRACE_FOR_THE_ANSWER, order_params, tell_results
+from uphold.cli.orders import order_params, tell_results
 from uphold.cli.places import locate
 from uphold.cli.reaching import reach
 from uphold.cli.screens import screen_of
@@ -24,10 +24,10 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Give the order, show what changed and what was observed."""
     with reach(locate(args)) as connection:
-        answer = connection.call(
+        answer = connection.order(
             "reload",
             order_params(args),
-            patience=None if args.timeout is None else args.timeout + GRACE_FOR_THE_ANSWER,
+            timeout=args.timeout,
             notice=notice(args, "waiting for the changes to be carried out ..."),
         )
     if not args.json:

@@ -1,0 +1,216 @@
+"""What a start would do, told without doing it: the books are recovered and the planner is asked.
+
+Nothing is decided here. The next supervisor goes by the same functions; only what it would find
+by looking (which recorded process lives) is handed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from uphold.core import actions, events
+from uphold.core.changes import Change, differences, preview
+from uphold.core.declaring import Declaration, declare
+from uphold.core.dependencies import dependents, unmet
+from uphold.core.names import is_companion, worker_of
+from uphold.core.orders import Declare, Order
+from uphold.core.planning import plan
+from uphold.core.statuses import Exit, State
+from uphold.engine.drafts import Draft
+from uphold.engine.recovering import Recovered, recover, with_overrides
+from uphold.wire.views import worker_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from uphold.core.absorbing import Observed
+    from uphold.core.declaring import Entry
+    from uphold.core.events import Moment
+    from uphold.core.specs import WorkerSpec
+    from uphold.core.statuses import Identity
+    from uphold.ports.drivers import Trace
+    from uphold.ports.journals import Memory
+
+    Lives = Callable[[Identity], bool]
+
+_TOUCHING: Final = (actions.Start, actions.Stop, actions.Abort, actions.Kill)
+_MOST_TURNS: Final = 5
+"""A slot is forgiven, then noted to wait, then starts: turns that only change the books."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foresight:
+    """What the first turns of the next supervisor come to."""
+
+    declaration: Declaration
+    recalled: Observed
+    """What the books say."""
+    observed: Observed
+    """What will be known before anything is started or stopped."""
+    alive: frozenset[str]
+    actions: Mapping[str, actions.Action]
+    """What is done to each slot, or noted of it."""
+    now: Moment
+
+
+def foretell(
+    specs: Sequence[WorkerSpec], memory: Memory, boot_id: str, lives: Lives, now: Moment
+) -> Iterator[Change]:
+    """Say what a start with these specs would do to each worker, in the order of the file."""
+    recovered = recover(memory, specs, (), boot_id)
+    foreseen = _foresee(_declared(recovered, specs), recovered, lives, now)
+    ordered = {name: entry.override for name, entry in foreseen.declaration.workers.items()}
+    coming = _coming(foreseen)
+    for fresh in preview({}, specs, ordered):
+        yield _told(foreseen.declaration.workers[fresh.name], fresh, foreseen, coming)
+    if foreseen.declaration.paused:
+        return
+    lost = {worker_of(slot) for slot in foreseen.alive} - foreseen.declaration.workers.keys()
+    for name in sorted(lost):
+        if not is_companion(name):
+            reason = "no longer in the file: alive, will be stopped"
+            yield Change(name=name, action="remove", reason=reason)
+
+
+def _declared(recovered: Recovered, specs: Sequence[WorkerSpec]) -> Declaration:
+    wish = Declare(specs=tuple(specs))
+    order = Order(id="", wish=wish, author="configuration", origin="config", at=0.0)
+    declared = declare(recovered.declaration, order)
+    assert isinstance(declared, Declaration)
+    return with_overrides(declared, recovered.overrides)
+
+
+def _foresee(
+    declaration: Declaration, recovered: Recovered, lives: Lives, now: Moment
+) -> Foresight:
+    """Let the planner take its turns until all that is left would touch the world."""
+    draft = Draft(recovered.observed, declaration.version)
+    sightings = [_sighting(trace, lives, now) for trace in recovered.traces]
+    for sighting in sightings:
+        draft.absorb(sighting, now)
+    alive = frozenset(each.slot for each in sightings if isinstance(each, events.Adopted))
+    doings: dict[str, actions.Action] = {}
+    for _ in range(_MOST_TURNS):
+        step = plan(declaration, draft.observed(), now.mono, wall=now.wall)
+        doings |= {action.slot: action for action in step.actions}
+        quiet = [each for each in step.actions if not isinstance(each, _TOUCHING)]
+        if not quiet:
+            break
+        for action in quiet:
+            draft.begin(action, now, str)
+    return Foresight(
+        declaration=declaration,
+        recalled=recovered.observed,
+        observed=draft.observed(),
+        alive=alive,
+        actions=doings,
+        now=now,
+    )
+
+
+def _sighting(trace: Trace, lives: Lives, now: Moment) -> events.Adopted | events.Gone:
+    """Say what a driver would find of a recorded run; how it ended nobody saw."""
+    slot, generation, found = trace.slot, trace.generation, trace.identity
+    if found is not None and (trace.spec.remote or lives(found)):
+        return events.Adopted(slot=slot, generation=generation, identity=found)
+    ended = None if found is None else Exit(code=None, signal=None, at=now.wall)
+    return events.Gone(slot=slot, generation=generation, proof="not found", exit=ended)
+
+
+def _told(entry: Entry, fresh: Change, foreseen: Foresight, coming: Collection[str]) -> Change:
+    """Say in one line what becomes of one worker."""
+    if foreseen.declaration.paused:
+        reason = "the supervisor is paused: `uphold resume` lets it act"
+        return replace(fresh, action="none", reason=reason)
+    name, wanted = entry.spec.name, entry.slots()
+    alive = [slot for slot in foreseen.observed.of(name) if slot in foreseen.alive]
+    kept = [slot for slot in alive if slot in wanted]
+    if not entry.wanted or not wanted:
+        down = "scaled to 0" if entry.wanted else fresh.reason.removeprefix("new, ")
+        if alive:
+            return Change(name=name, action="stop", reason=f"alive, but {down}")
+        return Change(name=name, action="none", reason=down if entry.wanted else fresh.reason)
+    doings = [foreseen.actions.get(slot) for slot in wanted]
+    ending = actions.Stop | actions.Abort
+    restarted = next((each for each in doings if isinstance(each, ending)), None)
+    if restarted is not None:
+        keys = _changed(entry, kept, foreseen)
+        return Change(name=name, action="restart", reason=restarted.why, keys=keys)
+    started = any(isinstance(each, actions.Start) for each in doings)
+    if started or (name in coming and _waits(entry, foreseen)):
+        return Change(name=name, action="start", reason=_why_started(entry, kept, foreseen))
+    if len(kept) < len(alive):
+        reason = f"{len(kept)} of {len(alive)} alive will be adopted, the others stopped"
+        return Change(name=name, action="update", reason=reason)
+    keys = _changed(entry, kept, foreseen)
+    if keys:
+        reason = f"applies in place: {', '.join(keys)}"
+        return Change(name=name, action="update", reason=reason, keys=keys)
+    if kept:
+        return Change(name=name, action="none", reason="alive, will be adopted")
+    return Change(name=name, action="none", reason=_why_at_rest(entry, foreseen))
+
+
+def _coming(foreseen: Foresight) -> frozenset[str]:
+    """Name the workers that come up by themselves: those that do already, then who waits for them.
+
+    Told once for all: a file may hold chains of any length.
+    """
+    workers = foreseen.declaration.workers
+    found = {name for name, entry in workers.items() if _comes_up(entry, foreseen)}
+    later = dependents({n: each for n, each in workers.items() if _waits(each, foreseen)})
+    ahead = list(found)
+    while ahead:
+        for name in later.get(ahead.pop(), ()):
+            if name not in found and all(n in found for n, _ in workers[name].spec.depends_on):
+                found.add(name)
+                ahead.append(name)
+    return frozenset(found)
+
+
+def _waits(entry: Entry, foreseen: Foresight) -> bool:
+    """Tell whether a worker waits for others only."""
+    missing = unmet(entry, foreseen.declaration, foreseen.observed)
+    waiting = [foreseen.observed.slots.get(slot) for slot in entry.slots()]
+    return missing is not None and any(
+        status is not None and status.why == f"waits for {missing}" for status in waiting
+    )
+
+
+def _comes_up(entry: Entry, foreseen: Foresight) -> bool:
+    """Tell whether a worker is up, or is started at once."""
+    if not entry.wanted or not entry.slots():
+        return False
+    doings = (foreseen.actions.get(slot) for slot in entry.slots())
+    started = any(isinstance(each, actions.Start | actions.Stop) for each in doings)
+    known = [foreseen.observed.slots.get(slot) for slot in entry.slots()]
+    there = (State.STARTING, State.RUNNING, State.EXITED)
+    arrived = all(status is not None and status.state in there for status in known)
+    return started or arrived
+
+
+def _why_started(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> str:
+    if kept:
+        return f"{len(kept)} of {len(entry.slots())} alive, will be adopted"
+    missing = unmet(entry, foreseen.declaration, foreseen.observed)
+    doing = next(filter(None, map(foreseen.actions.get, entry.slots())), None)
+    if isinstance(doing, actions.Start) and doing.why != "declared":
+        return doing.why
+    known = [foreseen.observed.slots.get(slot) for slot in entry.slots()]
+    ran = any(status is not None and status.generation for status in known)
+    reason = "not running" if ran else "new"
+    return reason if missing is None else f"{reason}, waits for {missing}"
+
+
+def _changed(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> tuple[str, ...]:
+    """Name what the file says otherwise than when those who live were started."""
+    terms = (foreseen.recalled.slots[slot].terms for slot in kept)
+    found = [key for each in terms if each is not None for key in differences(each, entry.spec)]
+    return tuple(dict.fromkeys(found))
+
+
+def _why_at_rest(entry: Entry, foreseen: Foresight) -> str:
+    """Say in the words of `status` why nothing is started now."""
+    first = next(worker_rows(entry.spec.name, entry, foreseen.observed, foreseen.now))
+    return "failed, stays down" if first["state"] == State.FAILED else str(first["why"])
