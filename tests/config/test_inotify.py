@@ -5,6 +5,7 @@ import select
 
 import pytest
 
+from leaks import held
 from uphold.config.inotify import FolderNews, entries_of
 
 
@@ -50,10 +51,10 @@ def test_every_way_in_which_a_file_changes(tmp_path, how):
 
 
 def test_a_folder_that_is_not_there_cannot_be_watched(tmp_path):
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(held())
     with pytest.raises(OSError, match="cannot watch"):
         FolderNews([(str(tmp_path / "none"), "x")])
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(held()) == before
 
 
 def test_every_link_on_the_way_counts(tmp_path):

@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from leaks import held
 from uphold.config import watching
 from uphold.config.revisions import FileConfig
 from uphold.config.watching import ConfigWatch
@@ -288,12 +289,12 @@ def test_an_edit_between_loading_and_watching_is_found(path):
 
 def test_nothing_stays_open_when_the_watch_ends(path):
     async def run():
-        before = os.listdir("/proc/self/fd")
+        before = held()
         async with Watched(path):
             pass
         async with asyncio.timeout(10):  # the kernel takes a moment to let go of a watch
-            while len(os.listdir("/proc/self/fd")) > len(before):
+            while len(held()) > len(before):
                 await asyncio.sleep(0.005)
-        assert len(os.listdir("/proc/self/fd")) == len(before)
+        assert len(held()) == len(before)
 
     asyncio.run(run())

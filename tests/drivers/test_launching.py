@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from drivers.conftest import status, variables
+from leaks import held
 from uphold.core.specs import Limits, Logs, StopRule
 from uphold.host.environments import DEFAULT_PATH
 from uphold.host.processes.slotlocks import read_record
@@ -249,10 +250,10 @@ def test_what_can_never_start_is_hopeless_and_says_why(act, command, terms, code
 def test_a_failed_start_leaves_the_slot_free_and_no_descriptor_behind(act):
     async def scene(stage):
         await stage.start("warm", "sleep", "1000")
-        before = len(os.listdir("/proc/self/fd"))
+        before = held()
         for generation in range(1, 4):
             await stage.driver.start(stage.launch("web", "nonesuch", generation=generation))
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert held() == before
         await stage.driver.start(stage.launch("web", "sleep", "1000", generation=4))
         assert stage.kinds("web") == ["StartFailed"] * 3 + ["Started"]
 
@@ -279,15 +280,12 @@ def test_an_intent_that_became_no_process_is_taken_back(act):
 
 @pytest.mark.parametrize("free", range(7))
 def test_a_start_for_which_there_are_too_few_descriptors_keeps_none_of_them(act, free):
-    def table():
-        return set(os.listdir("/proc/self/fd"))
-
     async def scene(stage):
         await stage.start("warm", "sleep", "1000")
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        before = table()
+        before = held()
         fillers = []
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, before)) + 9, limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(before) + 10, limits[1]))
         try:
             with suppress(OSError):
                 while True:
@@ -303,7 +301,7 @@ def test_a_start_for_which_there_are_too_few_descriptors_keeps_none_of_them(act,
             await stage.driver.kill("web")
             await stage.told("Gone", "web")
         stage.driver.remove("web")
-        assert table() == before
+        assert held() == before
 
     act(scene)
 

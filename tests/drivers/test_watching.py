@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from leaks import held
 from uphold.core.specs import StopRule
 from uphold.testing.waiting import eventually
 
@@ -115,23 +116,23 @@ def test_descriptors_return_to_what_they_were(act):
         await stage.start("warm", "true")
         await stage.told("Exited", "warm")
         stage.driver.remove("warm")
-        before = sorted(os.listdir("/proc/self/fd"))
+        before = held()
         for generation in range(1, 4):
             await stage.start("web", "sleep", "1000", generation=generation)
             await stage.driver.stop("web", StopRule())
             await eventually(lambda n=generation: stage.kinds("web").count("Gone") == n)
         stage.driver.remove("web")
-        assert sorted(os.listdir("/proc/self/fd")) == before
+        assert held() == before
 
     act(scene)
 
 
 def test_a_closed_driver_tells_nothing_more_and_holds_nothing(act):
     async def scene(stage):
-        before = sorted(os.listdir("/proc/self/fd"))
+        before = held()
         pid = await stage.start("web", "sleep", "1000")
         await stage.driver.close()
-        assert sorted(os.listdir("/proc/self/fd")) == before
+        assert held() == before
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         assert stage.kinds("web") == ["Started"]

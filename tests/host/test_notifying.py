@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from leaks import held
 from uphold.errors import HostFailure
 from uphold.host import notifying
 from uphold.host.homes import Home
@@ -160,7 +161,7 @@ def test_others_may_pass_its_folder_and_not_write_there(short):
 
 def test_passed_descriptors_do_not_pile_up(short):
     async def scene(notify, heard):
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(held())
         reading, writing = os.pipe()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.connect(notify.path)
@@ -171,7 +172,7 @@ def test_passed_descriptors_do_not_pile_up(short):
         assert heard[0][:2] == (b"BARRIER=1", os.getpid())
         assert os.read(reading, 1) == b"", "whoever waits at a barrier may go on"
         os.close(reading)
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(held()) == before
 
     hearing(short, scene)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from inbox.sharing import lay_out
+from leaks import held
 from uphold.inbox import answering, folders, helping, shelves, surveys
 
 SETTINGS = {
@@ -102,11 +103,8 @@ class Failing:
 
 
 def test_descriptors_are_given_back_whatever_happens(helper, root):
-    def count():
-        return len(os.listdir("/proc/self/fd"))
-
     helper.answer({"id": 1, "do": "flags", "most": 5})
-    before = count()
+    before = held()
     (root / "Worker_Outbox").rmdir()
     for _ in range(20):
         helper.answer({"id": 1, "do": "flags", "most": 5})
@@ -118,7 +116,7 @@ def test_descriptors_are_given_back_whatever_happens(helper, root):
     (root / "00_STATE").rmdir()
     for _ in range(20):
         assert helper.answer({"id": 1, "do": "survey"})["no"] == "unmounted"
-    assert count() == before
+    assert held() == before
 
 
 @pytest.mark.accepts("P23")

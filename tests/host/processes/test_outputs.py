@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leaks import held
 from uphold.core.specs import Logs
 from uphold.errors import HostFailure
 from uphold.host.homes import Home
@@ -55,14 +56,14 @@ def test_the_fifo_of_an_adopted_slot_is_kept_too(home):
 
 
 def test_everything_is_let_go_of(home):
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = held()
     outputs = Outputs(home)
     for slot in ("a", "b"):
         close(outputs.open(slot, Logs(split=True), None))
     outputs.release("a")
     outputs.release("a")
     outputs.close()
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert held() == before
 
 
 def test_a_fifo_that_was_removed_is_made_and_told_again(home):
@@ -122,9 +123,9 @@ def test_without_a_pump_everything_goes_straight_to_files(home):
     assert home.log("web").read_text() == "out\n"
     assert home.log("web", "err").read_text() == "err\n"
     assert not Path(home.fifo("web")).exists()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(held())
     straight.keep("old")
-    assert len(os.listdir("/proc/self/fd")) == before, "a pump that has it shall see its end"
+    assert len(held()) == before, "a pump that has it shall see its end"
     close(piped)
     fifo.close()
     straight.close()
