@@ -49,7 +49,7 @@ $(BENCH)/installed: pyproject.toml constraints.txt $(shell find src -name '*.py'
 	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		--no-deps --force-reinstall . && touch $@
 
-## bench: figures beside supervisord and a floor (quiet machine, please); WRITE=1 keeps them
+## bench: figures beside supervisord and a floor (quiet machine, six minutes after tests); WRITE=1 keeps them
 bench: $(BENCH)/installed $(VENV)/tested
 	@$(BENCH)/bin/python tools/bench.py $(if $(WRITE),--write) $(ARGS)
 	@$(BENCH)/bin/python tools/bench_health.py

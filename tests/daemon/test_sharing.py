@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -11,8 +12,9 @@ import pytest
 
 from daemon.sharesides import INBOX, SECRET, WORKER, Place
 from uphold.core import orders
-from uphold.errors import UpholdError
+from uphold.errors import HostFailure, UpholdError
 from uphold.inbox.consulting import Consultants
+from uphold.testing.waiting import eventually
 
 PAUSE = orders.PauseWorkers(names=("OrionMX",))
 RESUME = orders.ResumeWorkers(names=("OrionMX",))
@@ -302,6 +304,83 @@ def test_a_share_that_hangs_delays_no_order(place):
         assert place.marker.exists()
 
     place.play(story)
+
+
+@pytest.mark.accepts("P17", "E-43")
+def test_a_share_that_goes_away_while_a_flag_is_carried_out_is_told_of_before_that_ends(place):
+    async def story():
+        await place.look()
+        place.driver.ignore_stop("OrionMX")
+        place.drop("pause_watcher", "task_1")
+        look = asyncio.create_task(place.look())
+        await eventually(lambda: place.state == "stopping", within=30)
+        away(place)
+        await eventually(lambda: place.outreach.shown()["state"] == "unreachable", within=30)
+        await eventually(lambda: place.events("share.")[-1:] == ["share.unreachable"], within=30)
+        assert list(place.top.iterdir()) == [], "nothing is written where a share should be"
+        back(place)
+        await eventually(lambda: place.outreach.shown()["state"] == "reachable", within=30)
+        assert not look.done()
+        place.driver.let_die("OrionMX")
+        deeds, error = await look
+        assert error is None
+        assert [deed.success for deed in deeds] == [True]
+
+    place.play(story)
+    assert [receipt["success"] for receipt in place.receipts()] == [True]
+    assert place.marker.exists()
+
+
+@pytest.mark.accepts("P17")
+def test_whoever_watches_the_heartbeat_sees_us_live_while_a_flag_takes_long(tmp_path):
+    often = WORKER.replace('"orion"', '"orion"\nheartbeat_every = "100ms"')
+    place = Place(tmp_path, often + INBOX)
+
+    async def story():
+        place.driver.ignore_stop("OrionMX")
+        place.drop("pause_watcher", "task_1")
+        look = asyncio.create_task(place.look())
+        await eventually(lambda: place.state == "stopping", within=30)
+        for _ in range(2):
+            place.beat.unlink(missing_ok=True)
+            await eventually(place.beat.exists, within=30)
+        assert not look.done()
+        look.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await look
+        place.driver.let_die("OrionMX")
+
+    place.play(story)
+    assert place.receipts() == [], "whoever is cancelled leaves it to the next look"
+    assert [path.name for path in (place.inbox / "processing").iterdir()]
+
+
+def test_what_fails_because_the_look_is_cancelled_is_nobodys_unclaimed_failure(place):
+    unclaimed = []
+
+    async def story():
+        await place.look()
+        life = place.outreach._life
+        begun = asyncio.Event()
+
+        async def obey(*, watch):
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise HostFailure("given up.", code="UPH_SHARE_UNREACHABLE") from None
+
+        life._obey = obey
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: unclaimed.append(told))
+        look = asyncio.create_task(life.look())
+        await begun.wait()
+        look.cancel()
+        await asyncio.wait({look})
+        del look
+        gc.collect()
+
+    place.play(story)
+    assert unclaimed == []
 
 
 PLUGGED = WORKER + INBOX + 'handlers = ["drain", "spill", "gone"]\n'

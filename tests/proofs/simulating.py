@@ -70,8 +70,8 @@ KINDS = (
 SHARE_MOODS = ("hangs", "gone", "unmounted", "full", "failing", "slow")
 """What goes wrong with a share, in seeds that have one; each in some of them only."""
 AWAY = ("hangs", "gone", "unmounted")
-KNOWN_WITHIN = 110.0
-"""Seconds: an order that is carried out for a flag comes first, then the next look asks."""
+KNOWN_WITHIN = 45.0
+"""Seconds: the next poll asks, whatever a flag has begun meanwhile, and is given up after 9."""
 JUMPS = (1.0, 3600.0, 86_400.0, 315_576_000.0)
 
 

@@ -37,7 +37,7 @@ Workers are `sleep`. They are counted from outside: a worker is alive when the k
 
 The targets were set on a machine where the floor's figures were: 1.3 ms for one restart, 0.5 s for all of 1,000, 0.066 s for their stop, 9 ms for an interpreter, 690 MB/s and 0.8 ms for each MB, 0.20 s for the lines. A figure that misses its plain target and would reach it multiplied by the floor of this run is marked *reached, scaled*, with the factor; rows without such a floor take that of an interpreter, measured with as many workers about, in the same minutes. Memory is never scaled, nor is a target that is relative to another column: the speed of the machine is in that already.
 
-Figures are medians, of {rounds} turns: {rounds} starts, two stops, in two of the turns {kills} killed workers, {asks} questions and two reloads each (fewer of supervisord with 1,000 workers, and no more killed than there are). The machine shares its host, whose speed changes within minutes; a median of two turns some minutes apart is the least that says something.
+Figures are medians, of {rounds} turns: {rounds} starts, two stops, in two of the turns {kills} killed workers, {asks} questions and two reloads each (fewer of supervisord with 1,000 workers, and no more killed than there are). The machine shares its host, whose speed changes within minutes; a median of two turns some minutes apart is the least that says something. Its file system remembers: ext4 passes over files that were removed in the last six minutes, one by one, so a run that follows thousands of removals (another run, the tests) shows starts up to twice as slow, of whoever makes files. Within a run nothing is removed before the last figure is taken.
 """
 
 

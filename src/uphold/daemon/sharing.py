@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -204,30 +205,47 @@ class ShareLife:
 
         `watch`: from now on it is told when another look is worth while, where that is possible.
         """
-        assert self._obedience is not None
-        assert self._markers is not None
         deeds: list[Deed] = []
         error: str | None = None
+        obeying = asyncio.ensure_future(self._obey(watch=watch))
         try:
-            if watch:
-                await self._listen()  # first: what comes after the look must be told
-            await self._markers.mirror()
-            await self._find_plugins()
-            deeds = await self._obedience.look(self._ending.is_set)
-            for _ in range(0 if watch else _LOOKS_OF_A_PASS):
-                if deeds or not self._obedience.more:
-                    break  # the next pass begins anew: it may not stay with flags of others
-                deeds = await self._obedience.look(self._ending.is_set)
-            if deeds and self._obedience.more:
-                self._stir()  # each such look leaves less
+            while not (await asyncio.wait({obeying}, timeout=self.spec.poll_every))[0]:
+                await self._keep_in_touch()
+            deeds = obeying.result()
         except UpholdError as problem:  # the share, or the journal: what is claimed stays claimed
             error = problem.message
+        finally:
+            obeying.cancel()  # we may be; and what it came to is then nobody's
+            await asyncio.gather(obeying, return_exceptions=True)
         standing = self._reach.standing
         if error is None or (standing is not None and standing.reachable):
             error = await self._leave_word(deeds, error)
-        while self._changes:
-            await self._tell_standing(self._changes.popleft())
+        await self._tell_changes()
         return deeds, error
+
+    async def _obey(self, *, watch: bool) -> list[Deed]:
+        """Obey what lies there now; give what was done."""
+        assert self._obedience is not None
+        assert self._markers is not None
+        if watch:
+            await self._listen()  # first: what comes after the look must be told
+        await self._markers.mirror()
+        await self._find_plugins()
+        deeds = await self._obedience.look(self._ending.is_set)
+        for _ in range(0 if watch else _LOOKS_OF_A_PASS):
+            if deeds or not self._obedience.more:
+                break  # the next pass begins anew: it may not stay with flags of others
+            deeds = await self._obedience.look(self._ending.is_set)
+        if deeds and self._obedience.more:
+            self._stir()  # each such look leaves less
+        return deeds
+
+    async def _keep_in_touch(self) -> None:
+        """Say that we live, and learn how the share does, while what a flag orders takes long."""
+        with suppress(HostFailure):  # how the share stands has been noted
+            await self.share.look(self.spec.layout.state)
+            await self._leave_word([], None)
+        await self._tell_changes()
 
     def shown(self) -> dict[str, Any]:
         """Give what is known of how the share stands, as `status` shows it."""
@@ -368,6 +386,10 @@ class ShareLife:
                 severity="error" if any(issue.grave for issue in issues) else "warning",
             )
             await self._engine.tell(note)
+
+    async def _tell_changes(self) -> None:
+        while self._changes:
+            await self._tell_standing(self._changes.popleft())
 
     async def _tell_standing(self, standing: Standing) -> None:
         if not standing.reachable:
