@@ -78,21 +78,23 @@ class Outages:
         return store["state"] == "caught_up" and store["pending"] == 0 and store
 
     def differences(self):
-        """Compare what the journal has with what the database has, in order."""
-        for table, key, columns in (
-            ("events_t", "seq", "seq, id, type, entity_id, payload"),
-            ("audit_log_t", "rowid", "audit_id, actor, action, details_json, prev_hash, hash"),
-            ("jobs_t", "job_id", "job_id, state, job_type, target_ref"),
-        ):
-            with closing(sqlite3.connect(self.site.home / "journal.db")) as journal:
-                there = journal.execute(f"SELECT {columns} FROM {table} ORDER BY {key}").fetchall()
-            order = "position" if table == "audit_log_t" else key
-            copied = self.server.run(
-                f"SELECT {columns} FROM {table} ORDER BY {order}", self.database
-            )
-            if [tuple(row) for row in copied] != there:
-                missing = len(set(there) - {tuple(row) for row in copied})
-                yield f"{table}: {len(there)} rows, {len(copied)} copied, {missing} missing"
+        return differences(self.site.home, self.server, self.database)
+
+
+def differences(home, server, database):
+    """Compare what the journal has with what the database has, in order."""
+    for table, key, columns in (
+        ("events_t", "seq", "seq, id, type, entity_id, payload"),
+        ("audit_log_t", "rowid", "audit_id, actor, action, details_json, prev_hash, hash"),
+        ("jobs_t", "job_id", "job_id, state, job_type, target_ref"),
+    ):
+        with closing(sqlite3.connect(home / "journal.db")) as journal:
+            there = journal.execute(f"SELECT {columns} FROM {table} ORDER BY {key}").fetchall()
+        order = "position" if table == "audit_log_t" else key
+        copied = server.run(f"SELECT {columns} FROM {table} ORDER BY {order}", database)
+        if [tuple(row) for row in copied] != there:
+            missing = len(set(there) - {tuple(row) for row in copied})
+            yield f"{table}: {len(there)} rows, {len(copied)} copied, {missing} missing"
 
 
 def _cycles(kind, count, seed, folder):

@@ -1,7 +1,8 @@
 """T20: many workers for a long time, some of them dying, all of them asked about.
 
 One supervisor, workers that sleep, some that talk; workers are killed at random; questions come
-over the socket and by the command line, and a listener hears every event. Nothing may be lost or
+over the socket and by the command line, and a listener hears every event. All of it is copied to
+a database, whose server is killed, frozen and stopped again and again. Nothing may be lost or
 doubled, and nothing may grow. What depends on how fast the machine is counts in the long form only.
 """
 
@@ -12,6 +13,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import suppress
@@ -19,8 +21,10 @@ from pathlib import Path
 
 from proofs.living import cpu_seconds, fields
 from proofs.nursery import Nursery
+from proofs.outages import differences
 from proofs.proving import Verdict, main
 from proofs.stations import PATIENCE, Station
+from servers import MariaDB, running
 from uphold.control.client import Connection
 from uphold.errors import UpholdError
 from uphold.testing.waiting import until
@@ -35,30 +39,77 @@ MOST_THREADS = 12
 """Some come and go on demand; a leak passes this within minutes."""
 SLACK = 5
 """Descriptors more than before; a leak of one for each restart is far more."""
+OUTAGES = 120.0
+"""Seconds between two outages of the database."""
 SETTINGS = """
+[store]
+url = "{url}"
 [defaults]
-backoff = { first = "0s", base = "100ms", max = "100ms", jitter = 0 }
+backoff = {{ first = "0s", base = "100ms", max = "100ms", jitter = 0 }}
 max_restarts = "unlimited"
 stop.grace = "5s"
 """
 
 
-def churn(count, seed, folder, *, workers=WORKERS, share=CHURN, in_gate=False):
+def churn(count, seed, folder, *, workers=WORKERS, share=CHURN, outages=OUTAGES, in_gate=False):
     """Keep a house of workers for so many seconds."""
-    nursery = Nursery()
-    station = Station(folder / "house", nursery)
-    try:
-        return House(station, seed, workers).live(count, share, in_gate=in_gate)
-    finally:
-        station.close()
-        nursery.close()
+    with running(MariaDB) as server:
+        unrest = Unrest(server, random.Random(seed), outages)
+        nursery = Nursery()
+        station = Station(folder / "house", nursery)
+        try:
+            return House(station, seed, workers, unrest).live(count, share, in_gate=in_gate)
+        finally:
+            unrest.end()
+            station.close()
+            nursery.close()
+
+
+class Unrest:
+    """A database server that goes away and comes back, beside everything else."""
+
+    def __init__(self, server, rng, every):
+        self.url = server.fresh()
+        self.outages = Counter()
+        self._server = server
+        self._rng = rng
+        self._every = every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._live)
+
+    def begin(self):
+        self._thread.start()
+
+    def end(self):
+        """Leave the server as it should be: up."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def differences(self, home):
+        """Say in what the copy is not what the journal of this home has."""
+        yield from differences(home, self._server, self.url.rpartition("/")[2])
+
+    def _live(self):
+        while not self._over.wait(self._rng.uniform(0.5, 1.5) * self._every):
+            kind = self._rng.choice(("kill", "freeze", "stop"))
+            self.outages[kind] += 1
+            away = self._rng.uniform(0.0, self._every / 4)
+            if kind == "freeze":
+                with self._server.frozen():
+                    self._over.wait(away)
+                continue
+            self._server.kill() if kind == "kill" else self._server.stop()
+            self._over.wait(away)
+            self._server.start()
 
 
 class House:
     """A supervisor with many workers, and everybody who wants something of it."""
 
-    def __init__(self, station, seed, workers):
+    def __init__(self, station, seed, workers, unrest):
         self._station = station
+        self._unrest = unrest
         self._seed = seed
         self._rng = random.Random(seed)
         self._workers = workers
@@ -81,7 +132,9 @@ class House:
         self._busy_until(first_tenth, share)
         before, used, began = self._at_rest(), cpu_seconds(self._station.pid), time.monotonic()
         self._answers.clear()
+        self._unrest.begin()
         self._busy_until(end, share)
+        self._unrest.end()
         used = (cpu_seconds(self._station.pid) - used) / (time.monotonic() - began)
         after = self._at_rest(no_more_than=before)
         self._judge(before, after)
@@ -91,6 +144,7 @@ class House:
             self._expect(growth < MOST_GROWTH, f"memory grew by {growth / 2**20:.1f} MiB")
             self._expect(used < MOST_CPU, f"it used {used:.0%} of a core")
             self._expect(lag < MOST_LAG, f"p99 of the cheapest question is {lag * 1000:.0f} ms")
+        self._copied()
         self._end()
         figures = (
             f"{self._workers:,} workers",
@@ -101,6 +155,7 @@ class House:
             f"CPU {used:.1%}",
             f"p99 {lag * 1000:.1f} ms of {len(self._answers):,}",
             f"{self._heard.total():,} events heard",
+            f"{self._unrest.outages.total()} outages of the database",
         )
         return Verdict(count=round(seconds), violations=tuple(self._wrong), figures=figures)
 
@@ -108,7 +163,7 @@ class House:
         noise = 'command = ["sh", "-c", "while :; do echo noise; sleep 1; done"]'
         quiet = 'command = ["sleep", "1000000"]'
         lines = (f"[workers.w{n}]\n{quiet if n % NOISY else noise}\n" for n in range(self._workers))
-        self._station.declare(SETTINGS + "".join(lines))
+        self._station.declare(SETTINGS.format(url=self._unrest.url) + "".join(lines))
         self._station.start()
         until(self._all_run, 5 * PATIENCE, f"{self._workers} running workers")
 
@@ -126,7 +181,7 @@ class House:
             elif row["pid"] != self._waiting.get(slot):
                 self._waiting.pop(slot, None)
                 self._pids[slot] = row["pid"]
-        self._pids.pop("@pump", None)
+        self._pids = {slot: pid for slot, pid in self._pids.items() if not _is_ours(slot)}
 
     def _busy_until(self, end, share):
         """Kill, ask and listen; each in its own rhythm."""
@@ -228,7 +283,7 @@ class House:
         fds, threads = after["fds"] - before["fds"], after["threads"]
         self._expect(fds <= SLACK, f"it holds {fds} descriptors more than before")
         self._expect(threads <= MOST_THREADS, f"it has {threads} threads")
-        rows = {slot: row for slot, row in self._station.rows().items() if slot != "@pump"}
+        rows = {slot: row for slot, row in self._station.rows().items() if not _is_ours(slot)}
         self._expect(len(rows) == self._workers, f"it tells of {len(rows)} workers")
         for slot, row in rows.items():
             killed = self._killed[slot]
@@ -239,12 +294,22 @@ class House:
         for slot in {*rows, *alive}:
             told, found = rows.get(slot, {}).get("pid"), alive.get(slot, [])
             self._expect(
-                slot == "@pump" or found == [told], f"{slot} is told as {told} and lives as {found}"
+                _is_ours(slot) or found == [told],
+                f"{slot} is told as {told} and lives as {found}",
             )
 
     def _expect(self, right, otherwise):
         if not right:
             self._wrong.append(f"seed {self._seed}: {otherwise}")
+
+    def _copied(self):
+        """Wait until the database has everything, and expect that nothing was given up."""
+        store = until(self._caught_up, 5 * PATIENCE, "a complete copy in the database")
+        self._expect(not store["lost"] and not store["set_aside"], f"the copy says {store}")
+
+    def _caught_up(self):
+        store = self._station.call("status")["store"]
+        return store if store["state"] == "caught_up" and store["pending"] == 0 else None
 
     def _end(self):
         self._station.call("shutdown")
@@ -256,6 +321,14 @@ class House:
         self._expect(code == [0], f"it ended with {code}")
         left = self._station.processes()
         self._expect(not left, f"these live on after the end: {left}")
+        self._wrong += [
+            f"seed {self._seed}: {each}" for each in self._unrest.differences(self._station.home)
+        ]
+
+
+def _is_ours(slot):
+    """Tell whether it is a companion, which nobody kills here."""
+    return slot.startswith("@")
 
 
 def _variables(pid):
