@@ -10,6 +10,7 @@ set -u
 # program  package
 needed="strace strace
 mkfs.ext4 e2fsprogs
+mkfs.btrfs btrfs-progs
 gcc gcc
 mount mount
 losetup mount

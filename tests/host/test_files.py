@@ -9,9 +9,12 @@ import sys
 
 import pytest
 
+from proofs import disks
 from uphold.errors import HostFailure
 from uphold.host.files import (
     NETWORK_FILE_SYSTEMS,
+    is_kept_in_place,
+    keep_in_place,
     make_private_folder,
     network_filesystem,
     refuse_network_filesystem,
@@ -205,3 +208,36 @@ def test_a_home_on_a_share_is_refused_with_a_remedy(tmp_path, monkeypatch):
 def test_a_user_without_a_name_is_told_by_number():
     assert user_name(0) == "root"
     assert user_name(2_000_123_456) == "#2000123456"
+
+
+@pytest.mark.accepts("P14")
+def test_files_of_a_btrfs_home_can_be_changed_where_they_lie_when_it_is_full(tmp_path):
+    if reason := disks.why_not_btrfs():
+        pytest.skip(reason)
+    with disks.copying(tmp_path / "image", tmp_path / "disk") as disk:
+        home = disk / "home"
+        home.mkdir()
+        assert not is_kept_in_place(home)
+        keep_in_place(home)
+        keep_in_place(home)
+        assert is_kept_in_place(home)
+        for folder in (disk, home):
+            (folder / "record").write_bytes(b"old")
+            os.truncate(folder / "record", 4096)
+            (folder / "record").write_bytes(b"old" * 1000)
+        os.sync()
+        disks.fill(disk)
+        with (
+            (disk / "record").open("r+b", buffering=0) as file,
+            pytest.raises(OSError, match="No sp"),
+        ):
+            file.write(b"new")
+        with (home / "record").open("r+b", buffering=0) as file:
+            file.write(b"new")
+        assert (home / "record").read_bytes().startswith(b"newold")
+
+
+def test_elsewhere_files_lie_as_they_always_did(tmp_path):
+    keep_in_place(tmp_path)
+    assert is_kept_in_place(tmp_path) in (False, not disks.why_not_btrfs())
+    assert not is_kept_in_place(tmp_path / "missing")

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
+from proofs import disks
 from uphold.errors import Malformed
+from uphold.host.files import keep_in_place
 from uphold.journal.committing import Committer, create_private
 from uphold.journal.reading import JournalReader
 from uphold.journal.rows import rows_of
@@ -86,3 +91,58 @@ def test_a_planted_link_is_not_followed(path, tmp_path):
     path.symlink_to(tmp_path / "victim")
     create_private(path)
     assert not (tmp_path / "victim").exists()
+
+
+CAREFUL = """
+import sqlite3, sys
+from pathlib import Path
+from proofs.disks import fill
+from uphold.journal.committing import Committer
+from uphold.journal.rows import Owner, rows_of
+from uphold.ports.journals import Batch
+from uphold.testing.contracts.journals import BOOT, news
+path = Path(sys.argv[1])
+owner = Owner(name="orion", hostname="host-1", pid=4242, id="supervisor-1")
+committer = Committer(path, owner=owner, boot_id=BOOT, now=0.0)
+write = lambda n: committer.write(
+    [rows_of(Batch(events=[news(n)]), boot_id=BOOT, owner=owner)], durable=False
+)
+write(1)
+fill(path.parent)
+connection = committer._connection
+for act in (lambda: write(2), committer._open):
+    try:
+        act()
+    except sqlite3.OperationalError as full:
+        assert full.sqlite_errorcode == sqlite3.SQLITE_FULL
+    else:
+        raise AssertionError("written to a full disk")
+committer.close()
+connection.execute("SELECT 1")  # it was left open: closing it would have changed the index
+print("alive", flush=True)
+import os
+os._exit(0)
+"""
+
+
+@pytest.mark.accepts("P14")
+def test_a_full_btrfs_is_told_and_ends_nobody(tmp_path, rows, owner):
+    if reason := disks.why_not_btrfs():
+        pytest.skip(reason)
+    with disks.copying(tmp_path / "image", tmp_path / "disk") as disk:
+        keep_in_place(disk)
+        path = disk / "journal.db"
+        done = subprocess.run(
+            [sys.executable, "-c", CAREFUL, path],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
+        (disk / "ballast").unlink()
+        os.sync()
+        committer = Committer(path, owner=owner, boot_id=BOOT, now=0.0)
+        committer.write([rows(events=[news(2)])], durable=True)
+        assert [event["seq"] for event in committer.events(0, 10, None)] == [1, 2]
+        committer.close()

@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 
 import pytest
 
+from proofs import disks
 from uphold.errors import StoreUnavailable
-from uphold.journal.connecting import connect_writing, is_damage, reads_still, unavailable
+from uphold.host.files import keep_in_place
+from uphold.journal.connecting import (
+    connect_reading,
+    connect_writing,
+    is_damage,
+    reads_still,
+    unavailable,
+)
 
 
 def error(code, kind=sqlite3.OperationalError):
@@ -61,3 +73,56 @@ def test_a_journal_rests_when_no_changes_wait_beside_it(path):
     assert reads_still(path)
     path.with_name("journal.db-wal").touch()
     assert reads_still(path)
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from uphold.journal.connecting import connect_writing
+connection = connect_writing(Path(sys.argv[1]))
+connection.execute("CREATE TABLE t (a)")
+connection.execute("INSERT INTO t VALUES (1)")
+os._exit(0)
+"""
+READER = """
+import sys
+from pathlib import Path
+from uphold.journal.connecting import connect_reading
+assert connect_reading(Path(sys.argv[1])).execute("SELECT a FROM t").fetchall()
+"""
+
+
+@pytest.mark.accepts("P14")
+def test_a_journal_on_a_full_btrfs_can_be_read_with_and_without_its_writer(tmp_path):
+    if reason := disks.why_not_btrfs():
+        pytest.skip(reason)
+    with disks.copying(tmp_path / "image", tmp_path / "disk") as disk:
+        keep_in_place(disk)
+        path = disk / "journal.db"
+        subprocess.run([sys.executable, "-c", WRITER, path], check=True)
+        disks.fill(disk)
+        with closing(connect_reading(path)) as connection:  # its writer was killed
+            assert connection.execute("SELECT a FROM t").fetchone()[0] == 1
+        (disk / "ballast").unlink()
+        os.sync()
+        with closing(connect_writing(path)) as writer:
+            writer.execute("INSERT INTO t VALUES (2)")
+            with closing(connect_reading(path)) as connection:
+                assert connection.execute("SELECT count(*) FROM t").fetchone()[0] == 2
+                writer.execute("INSERT INTO t VALUES (3)")
+                assert connection.execute("SELECT count(*) FROM t").fetchone()[0] == 3
+
+
+def test_a_reader_changes_nothing_in_the_index_of_a_btrfs_journal(tmp_path):
+    if reason := disks.why_not_btrfs():
+        pytest.skip(reason)
+    with disks.copying(tmp_path / "image", tmp_path / "disk") as disk:
+        keep_in_place(disk)
+        path = disk / "journal.db"
+        with closing(connect_writing(path)) as writer:
+            writer.execute("CREATE TABLE t (a)")
+            writer.execute("INSERT INTO t VALUES (1)")
+            before = path.with_name("journal.db-shm").read_bytes()
+            # In a process of its own: within one, SQLite shares what it has mapped.
+            subprocess.run([sys.executable, "-c", READER, path], check=True)
+            assert path.with_name("journal.db-shm").read_bytes() == before

@@ -5,8 +5,10 @@ import stat
 
 import pytest
 
+from proofs import disks
+from uphold.host.files import keep_in_place
 from uphold.journal import reserving
-from uphold.journal.reserving import SIZE, Reserve
+from uphold.journal.reserving import SIZE, Headroom, Reserve
 
 
 @pytest.fixture
@@ -51,3 +53,29 @@ def test_what_cannot_be_made_is_no_trouble(reserve, path, monkeypatch):
     assert not reserve.give_up()
     monkeypatch.delattr(os, "posix_fallocate")
     reserve.renew()
+
+
+def test_where_files_change_in_place_nobody_asks_for_headroom(path, monkeypatch):
+    monkeypatch.setattr(reserving, "is_kept_in_place", lambda _: False)
+    monkeypatch.delattr(os, "pwrite")
+    assert Headroom(path).is_there()
+
+
+@pytest.mark.accepts("P14")
+def test_where_a_full_disk_kills_headroom_is_asked_for_and_given_back(tmp_path):
+    if reason := disks.why_not_btrfs():
+        pytest.skip(reason)
+    with disks.copying(tmp_path / "image", tmp_path / "disk") as disk:
+        keep_in_place(disk)
+        headroom, late = Headroom(disk / "journal.db"), Headroom(disk / "journal.db")
+        assert headroom.is_there()
+        assert os.listdir(disk) == []
+        disks.fill(disk)
+        assert not headroom.is_there()
+        assert not late.is_there()
+        (disk / "ballast").unlink()
+        os.sync()
+        assert headroom.is_there()
+        assert late.is_there()
+        for each in (headroom, late):
+            each.close()

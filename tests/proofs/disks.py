@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uphold.testing.waiting import until
@@ -51,6 +51,64 @@ def make_ext4(image, mebibytes):
         opened.truncate(mebibytes << 20)
     done = _run("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0", image)
     assert done.returncode == 0, done.stderr
+
+
+def why_not_btrfs():
+    """Say why a disk that writes each change to a new place cannot be had here; None if it can."""
+    reason = why_not("mkfs.btrfs", "btrfs", "losetup")
+    if reason:
+        return reason
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with limited(Path(folder) / "image", Path(folder) / "disk", 4):
+                return None
+        except OSError as problem:
+            return f"there is no btrfs: {problem}"
+
+
+@contextmanager
+def copying(image, folder):
+    """Mount a disk that writes each change to a new place, so that a full one takes none."""
+    _make_btrfs(image)
+    with mounted("-o", "loop", image, folder):
+        yield folder
+
+
+def fill(folder):
+    """Take all the room there is for contents, until it is really gone."""
+    for _ in range(2):  # what was promised twice over comes out when it is written
+        with suppress(OSError), (folder / "ballast").open("ab", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        os.sync()
+
+
+@contextmanager
+def limited(image, folder, mebibytes):
+    """Mount a disk with much room, of which only so much may be used: EDQUOT, not ENOSPC.
+
+    By btrfs, as its limits hold for root too; those of ext4 do not.
+    """
+    top = image.with_name(f"{image.name}.top")
+    _make_btrfs(image)
+    with mounted("-o", "loop", image, top):
+        _demand("btrfs", "quota", "enable", top)
+        _demand("btrfs", "subvolume", "create", top / "limited")
+        _demand("btrfs", "qgroup", "limit", f"{mebibytes}M", top / "limited")
+        with mounted("--bind", top / "limited", folder):
+            yield folder
+
+
+def _make_btrfs(image):
+    with image.open("wb") as opened:
+        opened.truncate(128 << 20)  # the smallest there is
+    _demand("mkfs.btrfs", "-q", "-f", image)
+
+
+def _demand(*words):
+    done = _run(*words)
+    if done.returncode:
+        raise OSError(done.stderr.strip())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""T10: the disk of the home is full, has no more inodes or is read-only; and then it is well again.
+"""T10: the home's disk is full, out of inodes, beyond a quota or read-only; and then well again.
 
 The home is a small disk of its own. Workers run, crash and write; people give orders and edit the
 file; supervisor and pump are killed. Nothing may be stopped or restarted for the disk's sake, what
@@ -36,6 +36,9 @@ PROMISED = 10.0
 REFUSED = "UPH_AUDIT_UNWRITABLE"
 UNCLEAR = ("UPH_INTERNAL", "UPH_OUTPUT_LOST", "Traceback")
 STORIES = ("full", "readonly", "inodes", "broken", "both", "first start")
+BTRFS = ("copying", "quota")
+"""Where each change is written to a new place; not every kernel has it."""
+FULL = ("full", "copying", "quota")
 LASTING = ("steady", "web", "talker")
 TERMS = """
 [supervisor]
@@ -121,6 +124,13 @@ def crash(this):
     this.crashes += 1
 
 
+def fall(this):
+    """A worker dies where no start can be recorded, so none may be made: it is back with room."""
+    os.kill(this.pids.pop("web"), signal.SIGKILL)
+    this.pids.pop("talker")  # not even a pipe takes what it says: its time cannot be noted
+    this.forgetful = True  # starts that cannot be recorded count as well
+
+
 def order(this):
     wanted = not this.paused
     if this.ask("submit", verb="pause" if wanted else "resume", names=["toggle"], wait=False):
@@ -196,7 +206,7 @@ class Ballast:
     def __init__(self, home, kind):
         self._home = home
         self._files = []
-        if kind in ("full", "both"):
+        if kind in (*FULL, "both"):
             self._fill()
         if kind in ("inodes", "both"):
             self._crowd()
@@ -224,10 +234,11 @@ def rounds(count, seed, folder, limit=None):
     chance = random.Random(seed)
     kinds, done, slowest, wrong = Counter(), Counter(), 0.0, []
     nursery = Nursery()
-    first = chance.randrange(len(STORIES))
+    stories = STORIES if disks.why_not_btrfs() else STORIES + BTRFS
+    first = chance.randrange(len(stories))
     try:
         for turn in range(count):
-            kind = STORIES[(first + turn) % len(STORIES)]
+            kind = stories[(first + turn) % len(stories)]
             this = Round(Station(folder / f"r{turn}", nursery), chance)
             with mounted(this.station.home, kind), closing(this.station):
                 try:
@@ -252,9 +263,13 @@ def rounds(count, seed, folder, limit=None):
 
 
 def mounted(home, kind):
+    image = home.with_name("image")
+    if kind == "copying":
+        return disks.copying(image, home)
+    if kind == "quota":
+        return disks.limited(image, home, 8)
     if kind != "broken":
         return disks.mounted("-t", "tmpfs", "-o", SMALL, "tmpfs", home)
-    image = home.with_name("image")
     disks.make_ext4(image, 16)
     return disks.mounted("-o", "loop", image, home)
 
@@ -270,11 +285,12 @@ def tell(this, kind):
     if kind == "broken":
         return broken(this)
     before = sizes(this.station.home)
-    ballast = Ballast(this.station.home, kind if kind in ("full", "inodes") else "both")
+    ballast = Ballast(this.station.home, kind if kind in (*FULL, "inodes") else "both")
     try:
         time.sleep(this.chance.uniform(0, 0.3))
         # The last is one that no later one brings to light.
-        for deed in (*this.chance.choices(DEEDS, k=3), crash):
+        beyond = (fall, order, edit, look, order)  # nothing can be written at all: what falls lies
+        for deed in beyond if kind == "quota" else (*this.chance.choices(DEEDS, k=3), crash):
             deed(this)
             this.done[deed.__name__] += 1
             undisturbed(this)
@@ -284,7 +300,7 @@ def tell(this, kind):
         ballast.lift()
     took = catch_up(this)
     this.wrong += shorter(before, this.station.home)
-    finish(this, hindered=this.chance.random() < 0.5)
+    finish(this, hindered=kind == "quota" or this.chance.random() < 0.5)
     return took
 
 
@@ -354,8 +370,8 @@ def refused_in_a_sentence(this, done):
 def undisturbed(this):
     """Workers nobody touched are the same processes, and the supervisor answers."""
     rows = this.station.rows()
-    if this.station.ended() is not None:
-        raise AssertionError(f"the supervisor ended: {errors(this)[-800:]}")
+    if (code := this.station.ended()) is not None:
+        raise AssertionError(f"the supervisor ended with {code}: {errors(this)[-800:]}")
     for slot, pid in this.pids.items():
         if not lives(pid) or rows.get(slot, {}).get("pid") != pid:
             this.say(f"'{slot}' was disturbed: {pid} became {rows.get(slot, {}).get('pid')}")
@@ -499,6 +515,8 @@ def talk(this, number):
 def stop(this, allowed=(0,)):
     """Stop everything by the command line; whatever the disk says, nothing of it is left."""
     done = command(this.station, "stop", "--timeout", "20")
+    if (code := this.station.ended() or 0) < 0:
+        this.say(f"the supervisor was ended by signal {-code}")
     if done.returncode not in allowed or any(word in done.stderr for word in UNCLEAR):
         this.say(f"stop: exit {done.returncode}: {done.stderr[-800:]}")
     if left := this.station.processes():

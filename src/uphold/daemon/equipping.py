@@ -20,7 +20,7 @@ from uphold.drivers.process import ProcessDriver
 from uphold.engine.supervisor import Supervisor
 from uphold.errors import AlreadyRunning
 from uphold.host.clock import MachineClock, boot_id
-from uphold.host.files import make_private_folder, refuse_network_filesystem
+from uphold.host.files import keep_in_place, make_private_folder, refuse_network_filesystem
 from uphold.host.locks import Owner, read_owner
 from uphold.host.logbooks import Logbook
 from uphold.host.mirrors import read_mirror
@@ -85,6 +85,8 @@ def prepare(home: Home) -> None:
     refuse_network_filesystem(home.path)
     for folder in (home.slots, home.run, home.logs, home.spool):
         make_private_folder(folder)
+    for folder in (home.path, home.slots):
+        keep_in_place(folder)  # the last, or the logs would be overwritten in place, too
 
 
 def refuse_live_owner(home: Home) -> None:

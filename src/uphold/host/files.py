@@ -8,13 +8,17 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import struct
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uphold.errors import EXIT_NOT_PERMITTED, HostFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TEMP_SUFFIX: Final = ".tmp"
 _turn: Final = count()
@@ -38,6 +42,11 @@ NETWORK_FILE_SYSTEMS: Final = {
     0x19830326: "FhGFS",
 }
 """Where `flock` does not reach, or does not mean what it means on a local disk."""
+_BTRFS: Final = 0x9123683E
+_NO_COPY: Final = 0x00800000  # FS_NOCOW_FL, as `chattr +C` sets it
+# FS_IOC_GETFLAGS and FS_IOC_SETFLAGS; the size of a long is part of their numbers.
+_GET_FLAGS: Final = 0x80006601 | struct.calcsize("l") << 16
+_SET_FLAGS: Final = 0x40006602 | struct.calcsize("l") << 16
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -66,11 +75,8 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make renames and new names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with _opened(folder) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_private_folder(path: Path) -> None:
@@ -110,6 +116,45 @@ def refuse_network_filesystem(path: Path) -> None:
         code="UPH_HOME_ON_NETWORK",
         remedy="Choose a home on a local disk: uphold --home DIR, or [supervisor] home.",
     )
+
+
+def keep_in_place(folder: Path) -> None:
+    """See to it that files made here from now on are overwritten where they lie.
+
+    btrfs writes each change to a new place. Once it is full, nothing that is there already can be
+    changed any more, neither a slot's record nor the index that SQLite maps into memory: a change
+    of that ends whoever makes it.
+    """
+    if sys.platform != "linux" or _filesystem_type(folder) & 0xFFFFFFFF != _BTRFS:
+        return
+    with suppress(OSError), _opened(folder) as descriptor:  # if it will not: as it was made
+        flags = _flags(descriptor)
+        if not flags & _NO_COPY:
+            fcntl.ioctl(descriptor, _SET_FLAGS, struct.pack("l", flags | _NO_COPY))
+
+
+def is_kept_in_place(folder: Path) -> bool:
+    """Tell whether this is a folder of btrfs that `keep_in_place` has seen to."""
+    try:
+        with _opened(folder) as descriptor:
+            return bool(_flags(descriptor) & _NO_COPY)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _flags(descriptor: int) -> int:
+    answer = fcntl.ioctl(descriptor, _GET_FLAGS, struct.pack("l", 0))
+    (flags,) = struct.unpack("l", answer)
+    return int(flags)
 
 
 def network_filesystem(f_type: int) -> str | None:

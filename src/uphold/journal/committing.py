@@ -13,7 +13,7 @@ from uphold.journal.connecting import BUSY_SECONDS, connect_writing
 from uphold.journal.pruning import Keep, Stock, count_events, give_back, prune
 from uphold.journal.queries import EVENTS, UNRESTRICTED
 from uphold.journal.reading import event_shape
-from uphold.journal.reserving import Reserve
+from uphold.journal.reserving import Headroom, Reserve
 from uphold.journal.rows import INSERT_EVENT, UPSERT_JOB, UPSERT_SLOT, UPSERT_WORKER, Rows
 from uphold.journal.spooling import EVERYTHING, copied_of
 from uphold.journal.standing import prepare, resume
@@ -47,6 +47,9 @@ _MARK_DURABLE: Final = (
 _NEEDS_ROOM: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 """What a full disk says to a writer, or to the one who opens the journal's companion files."""
 
+_LEFT_OPEN: Final[list[sqlite3.Connection]] = []
+"""Until the process ends: whoever closes one changes the index, without room for that."""
+
 
 class Committer:
     """Writes groups of batches, each group in one transaction."""
@@ -62,6 +65,7 @@ class Committer:
         self._last_seq = 0
         self._waits_for_disk: bool | None = None
         self._reserve = Reserve(path)
+        self._headroom = Headroom(path)
         self._since_checkpoint = 0
         self._since_prune = 0
         self._events: int | None = None
@@ -187,8 +191,11 @@ class Committer:
             self._wait_for_disk(connection, True)
             connection.execute(SET_META, (CLEAN, "1"))
         self._drop()
+        self._headroom.close()
 
     def _open(self) -> sqlite3.Connection:
+        if not self._headroom.is_there():
+            raise _full()
         if self._connection is not None:
             self._refuse_other_file()
             return self._connection
@@ -251,8 +258,11 @@ class Committer:
 
     def _drop(self) -> None:
         if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
+            if self._headroom.is_there():
+                with suppress(sqlite3.Error):
+                    self._connection.close()
+            else:
+                _LEFT_OPEN.append(self._connection)
         self._connection = None
 
     def _put(self, connection: sqlite3.Connection, rows: Rows, link: Link) -> Link:
@@ -292,6 +302,12 @@ class Committer:
                 " last_heartbeat_at = coalesce(?, last_heartbeat_at) WHERE worker_id = ?",
                 (pulse.status, beat, f"supervisor_{self.owner.name}"),
             )
+
+
+def _full() -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    return error
 
 
 def _be_patient(connection: sqlite3.Connection, wanted: bool) -> None:  # noqa: FBT001

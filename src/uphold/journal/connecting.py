@@ -10,6 +10,7 @@ import sqlite3  # noqa: TID251 - the journal is the one package that speaks SQL
 from typing import TYPE_CHECKING, Final
 
 from uphold.errors import StoreUnavailable
+from uphold.host.files import is_kept_in_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,9 +95,25 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     SQLite would make its two companion files even for a reader. A journal that was closed
     properly has none, and is read as the plain file it is.
     """
-    rest = "&immutable=1" if reads_still(path) else ""
+    if reads_still(path):
+        return _reader(path, "&immutable=1")
+    return (is_kept_in_place(path.parent) and _careful_reader(path)) or _reader(path)
+
+
+def _careful_reader(path: Path) -> sqlite3.Connection | None:
+    """Open it without a word into the mapped index, which may kill (`reserving.Headroom`)."""
+    connection = _reader(path, "&readonly_shm=1")
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:  # there is no index, or none that can be used as it is
+        connection.close()
+        return None
+    return connection
+
+
+def _reader(path: Path, more: str = "") -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"file:{_quoted(path)}?mode=ro{rest}",
+        f"file:{_quoted(path)}?mode=ro{more}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,

@@ -1,7 +1,7 @@
-"""Room kept back for orders: a file that is given up when the disk is full.
+"""Room on the disk: some is kept back for orders, and where a full disk kills, some is asked for.
 
 Facts can wait in memory until there is room again. An order cannot, and on a full disk it may be
-the one that stops whatever fills it. The file takes room only where there is plenty.
+the one that stops whatever fills it. The file kept for it takes room only where there is plenty.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+
+from uphold.host.files import is_kept_in_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,3 +54,43 @@ class Reserve:
         finally:
             os.close(descriptor)
         return True
+
+
+class Headroom:
+    """Whether a disk takes anything, asked before SQLite is let near it.
+
+    SQLite maps its index into memory. On btrfs that is full, or at its quota, a change there is no
+    error that could be told: it is SIGBUS, the end of the supervisor. Other disks change in place.
+    """
+
+    _ENOUGH: Final = bytes(64 * 1024)
+
+    def __init__(self, journal: Path) -> None:
+        self._folder = journal.parent
+        self._asked_for: bool | None = None
+        self._descriptor = -1
+
+    def is_there(self) -> bool:
+        """Tell whether there is room; always, where that need not be asked."""
+        if self._asked_for is None:
+            self._asked_for = is_kept_in_place(self._folder)
+        return not self._asked_for or self._takes()
+
+    def close(self) -> None:
+        """Let go of the file that was written to for an answer."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _takes(self) -> bool:
+        try:
+            if self._descriptor < 0:
+                flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC  # it never has a name
+                self._descriptor = os.open(self._folder, flags, 0o600)
+            taken = os.pwrite(self._descriptor, self._ENOUGH, 0)
+        except OSError:
+            taken = 0
+        if taken:
+            with suppress(OSError):  # what was taken for the answer is given back at once
+                os.ftruncate(self._descriptor, 0)
+        return taken == len(self._ENOUGH)
