@@ -258,7 +258,8 @@ class Committer:
 
     def _drop(self) -> None:
         if self._connection is not None:
-            if self._headroom.is_there():
+            # The last to close it moves all that waits in the log into the file.
+            if self._headroom.is_there(2 * _size_of_log(self._path)):
                 with suppress(sqlite3.Error):
                     self._connection.close()
             else:
@@ -302,6 +303,13 @@ class Committer:
                 " last_heartbeat_at = coalesce(?, last_heartbeat_at) WHERE worker_id = ?",
                 (pulse.status, beat, f"supervisor_{self.owner.name}"),
             )
+
+
+def _size_of_log(path: Path) -> int:
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size
+    except OSError:
+        return 0
 
 
 def _full() -> sqlite3.OperationalError:

@@ -63,24 +63,30 @@ class Headroom:
     error that could be told: it is SIGBUS, the end of the supervisor. Other disks change in place.
     """
 
-    _ENOUGH: Final = bytes(64 * 1024)
+    _ENOUGH: Final = bytes(256 * 1024)
 
     def __init__(self, journal: Path) -> None:
         self._folder = journal.parent
         self._asked_for: bool | None = None
         self._descriptor = -1
 
-    def is_there(self) -> bool:
-        """Tell whether there is room; always, where that need not be asked."""
+    def is_there(self, for_more: int = 0) -> bool:
+        """Tell whether there is room, for so many bytes more; always, where nobody need ask."""
         if self._asked_for is None:
             self._asked_for = is_kept_in_place(self._folder)
-        return not self._asked_for or self._takes()
+        return not self._asked_for or (self._has(for_more) and self._takes())
 
     def close(self) -> None:
         """Let go of the file that was written to for an answer."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _has(self, size: int) -> bool:
+        if not size:
+            return True
+        disk = os.statvfs(self._folder)
+        return disk.f_bavail * disk.f_frsize > size
 
     def _takes(self) -> bool:
         try:
