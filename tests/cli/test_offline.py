@@ -238,6 +238,9 @@ def test_workers_stand_in_the_order_of_the_file_as_with_a_supervisor(uphold, hom
     config.write_text("".join(f'[workers.{name}]\ncommand = "x"\n' for name in ("web", "api")))
     rows = uphold("status", "--json").json["workers"]
     assert [row["slot"] for row in rows] == ["web", "web.2", "api", "zoo"]
+    config.write_text("[workers.web]\n[workers.api]\ncommand = '${NOT_SET}'\n[nonsense]\n")
+    rows = uphold("status", "--json").json["workers"]
+    assert [row["slot"] for row in rows] == ["web", "web.2", "api", "zoo"], "right or wrong"
     config.write_text("no file any more")
     rows = uphold("status", "--json").json["workers"]
     assert [row["slot"] for row in rows] == ["api", "web", "web.2", "zoo"], "by name, then"
