@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask the supervisor to compare the file with what runs; without one, foresee a start."""
     place = locate(args)
     try:
-        with reach(place) as connection:
+        with reach(place, patience_of(args)) as connection:
             document = connection.call("plan", patience=patience_of(args))
     except NotRunning:
         document = _from_nothing(place)
