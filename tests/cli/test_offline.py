@@ -258,6 +258,32 @@ def test_the_worst_stands_first_without_a_supervisor_too(uphold, home, leave, sl
     assert names == ["given_up", "backing_off", "alive", "resting"]
 
 
+def test_of_one_that_is_down_the_last_error_is_told_unless_it_was_about_its_process(
+    uphold, leave, sleeper
+):
+    process = sleeper()
+    ran = identity_of(process.pid)
+    process.kill()
+    process.wait()
+    exited = Fault(code="UPH_WORKER_EXITED", message="exited with code 1 after 2 s")
+    hangs = Fault(code="UPH_STOP_UNKILLABLE", message="still alive after SIGKILL")
+    leave(
+        replace(slot_of("backing_off", None, State.BACKOFF), error=exited),
+        replace(slot_of("ended", None, State.EXITED), error=exited),
+        replace(slot_of("hung", ran, State.STOPPING), error=hangs),
+        replace(slot_of("held", None, State.BACKOFF), error=exited),
+        slot_of("resting", None, State.STOPPED),
+    )
+    told = {row["name"]: row["why"] for row in uphold("status", "--json").json["workers"]}
+    assert told == {
+        "backing_off": "exited with code 1 after 2 s",
+        "ended": "exited with code 1 after 2 s",
+        "hung": "no process; the supervisor that ran it is gone",
+        "held": "paused; it stays down when a supervisor starts",
+        "resting": "not running",
+    }
+
+
 def test_a_plan_without_a_supervisor_knows_what_people_ordered(uphold, home, leave):
     leave(slot_of("held", None, State.STOPPED))
     config = home.parent / "plan.toml"

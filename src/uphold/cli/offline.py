@@ -184,7 +184,9 @@ def _at_rest(said: Mapping[str, Any]) -> str:
 def _why_at_rest(each: Recorded) -> str:
     if each.said.get("stays_down"):
         return f"{each.said['stays_down']}; it stays down when a supervisor starts"
+    if each.pid:
+        return _GONE  # whatever was wrong with its process is over
     error = each.said.get("last_error")
-    if _at_rest(each.said) != "stopped" and error:
+    if error:
         return str(error.get("message") if isinstance(error, dict) else error)
-    return _GONE if each.pid else "not running"
+    return "not running"
