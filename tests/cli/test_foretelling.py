@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from uphold.cli.foretelling import foretell
+from uphold.cli.foretelling import Sight, foretell
 from uphold.core.events import Moment
 from uphold.core.overrides import Override
 from uphold.core.specs import Instant, Kind, Need, RestartPolicy, Schedule, WorkerSpec
 from uphold.core.statuses import Exit, Identity, SlotStatus, State
 from uphold.journal.recalling import NOTHING
+from uphold.ports.drivers import Trace
 from uphold.wire.overrides import encode_override
 
 NOW = Moment(mono=Instant(1000.0), wall=1_767_225_600.0)
@@ -27,14 +28,15 @@ def slot(spec: WorkerSpec, state: State, **more: object) -> SlotStatus:
     return SlotStatus(slot=spec.name, state=state, **(known | more))
 
 
-def told(*specs: WorkerSpec, slots=(), orders=None, alive=False, **meta: str):
+def told(*specs: WorkerSpec, slots=(), orders=None, alive=False, strays=(), **meta: str):
     memory = replace(
         NOTHING,
         slots={each.slot: each for each in slots},
         overrides={name: encode_override(order) for name, order in (orders or {}).items()},
         meta={"boot_id": "boot", "declaration_version": "1", **meta},
     )
-    changes = foretell(specs, memory, "boot", lambda _: alive, NOW)
+    sight = Sight(boot_id="boot", now=NOW, lives=lambda _: alive, strays=strays)
+    changes = foretell(specs, memory, sight)
     return [(each.name, each.action, each.reason) for each in changes]
 
 
@@ -210,3 +212,17 @@ def test_a_slot_that_stays_down_is_told_beside_those_that_live():
     assert told(two, slots=[running, failed], alive=True) == [
         ("web", "none", "1 of 2 alive, will be adopted; web.2: failed, stays down")
     ]
+
+
+def test_what_lives_although_the_books_know_nothing_of_it_is_adopted():
+    found = [
+        Trace(slot=name, generation=3, nonce="n", identity=RAN, spec=WorkerSpec(name=name))
+        for name in ("web", "lost")
+    ]
+    adopted = ("web", "none", "alive, will be adopted")
+    assert told(web, strays=found, alive=True) == [
+        adopted,
+        ("lost", "remove", "no longer in the file: alive, will be stopped"),
+    ]
+    behind = slot(web, State.STOPPED, generation=2)
+    assert told(web, slots=[behind], strays=found[:1], alive=True) == [adopted]

@@ -18,7 +18,7 @@ from uphold.core.orders import Declare, Order
 from uphold.core.planning import plan
 from uphold.core.statuses import Exit, State
 from uphold.engine.drafts import Draft
-from uphold.engine.recovering import Recovered, recover, with_overrides
+from uphold.engine.recovering import Recovered, numbered, recover, with_overrides
 from uphold.wire.views import worker_rows
 
 if TYPE_CHECKING:
@@ -32,11 +32,21 @@ if TYPE_CHECKING:
     from uphold.ports.drivers import Trace
     from uphold.ports.journals import Memory
 
-    Lives = Callable[[Identity], bool]
 
 _TOUCHING: Final = (actions.Start, actions.Stop, actions.Abort, actions.Kill)
 _MOST_TURNS: Final = 5
 """A slot is forgiven, then noted to wait, then starts: turns that only change the books."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What the next supervisor would find by looking."""
+
+    boot_id: str
+    now: Moment
+    lives: Callable[[Identity], bool]
+    strays: Sequence[Trace] = ()
+    """What lives by the word of the slots' own files, whether the books know of it or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +64,10 @@ class Foresight:
     now: Moment
 
 
-def foretell(
-    specs: Sequence[WorkerSpec], memory: Memory, boot_id: str, lives: Lives, now: Moment
-) -> Iterator[Change]:
+def foretell(specs: Sequence[WorkerSpec], memory: Memory, sight: Sight) -> Iterator[Change]:
     """Say what a start with these specs would do to each worker, in the order of the file."""
-    recovered = recover(memory, specs, (), boot_id)
-    foreseen = _foresee(_declared(recovered, specs), recovered, lives, now)
+    recovered = recover(memory, specs, (), sight.boot_id)
+    foreseen = _foresee(_declared(recovered, specs), recovered, sight)
     ordered = {name: entry.override for name, entry in foreseen.declaration.workers.items()}
     coming = _coming(foreseen)
     for fresh in preview({}, specs, ordered):
@@ -81,12 +89,14 @@ def _declared(recovered: Recovered, specs: Sequence[WorkerSpec]) -> Declaration:
     return with_overrides(declared, recovered.overrides)
 
 
-def _foresee(
-    declaration: Declaration, recovered: Recovered, lives: Lives, now: Moment
-) -> Foresight:
+def _foresee(declaration: Declaration, recovered: Recovered, sight: Sight) -> Foresight:
     """Let the planner take its turns until all that is left would touch the world."""
-    draft = Draft(recovered.observed, declaration.version)
-    sightings = [_sighting(trace, lives, now) for trace in recovered.traces]
+    now = sight.now
+    known = {trace.slot for trace in recovered.traces}
+    strays = [stray for stray in sight.strays if stray.slot not in known]
+    recalled = recovered.observed.with_changes(numbered(recovered.observed, strays), ())
+    draft = Draft(recalled, declaration.version)
+    sightings = [_sighting(trace, sight.lives, now) for trace in (*recovered.traces, *strays)]
     for sighting in sightings:
         draft.absorb(sighting, now)
     alive = frozenset(each.slot for each in sightings if isinstance(each, events.Adopted))
@@ -101,7 +111,7 @@ def _foresee(
             draft.begin(action, now, str)
     return Foresight(
         declaration=declaration,
-        recalled=recovered.observed,
+        recalled=recalled,
         observed=draft.observed(),
         alive=alive,
         actions=doings,
@@ -109,7 +119,9 @@ def _foresee(
     )
 
 
-def _sighting(trace: Trace, lives: Lives, now: Moment) -> events.Adopted | events.Gone:
+def _sighting(
+    trace: Trace, lives: Callable[[Identity], bool], now: Moment
+) -> events.Adopted | events.Gone:
     """Say what a driver would find of a recorded run; how it ended nobody saw."""
     slot, generation, found = trace.slot, trace.generation, trace.identity
     if found is not None and (trace.spec.remote or lives(found)):
@@ -221,18 +233,23 @@ def _ran(slots: Sequence[str], foreseen: Foresight) -> bool:
 
 def _changed(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> tuple[str, ...]:
     """Name what the file says otherwise than when those who live were started."""
-    terms = (foreseen.recalled.slots[slot].terms for slot in kept)
-    found = [key for each in terms if each is not None for key in differences(each, entry.spec)]
+    terms = _terms(kept, foreseen)
+    found = [key for each in terms for key in differences(each, entry.spec)]
     return tuple(dict.fromkeys(found))
 
 
 def _keeps_run(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> bool:
     """Tell whether a run goes on under terms that only a new process can change."""
-    known = (foreseen.recalled.slots[slot].terms for slot in kept)
     return any(
-        terms is not None and at_next_run(terms, entry.spec) and restarting(terms, entry.spec)
-        for terms in known
+        at_next_run(terms, entry.spec) and restarting(terms, entry.spec)
+        for terms in _terms(kept, foreseen)
     )
+
+
+def _terms(kept: Sequence[str], foreseen: Foresight) -> list[WorkerSpec]:
+    """Give the terms that slots were started under, as far as the books know them."""
+    known = (foreseen.recalled.slots.get(slot) for slot in kept)
+    return [each.terms for each in known if each is not None and each.terms is not None]
 
 
 def _why_nothing(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> str:
