@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from uphold.cli.places import Place
     from uphold.core.declaring import Entry
-    from uphold.core.specs import WorkerSpec
     from uphold.ports.journals import Memory
 
 
@@ -45,6 +44,9 @@ def entries_of(place: Place) -> dict[str, Entry]:
     import os
 
     from uphold.config.loading import load
+    from uphold.core.declaring import Entry
+    from uphold.core.overrides import PLAIN, after_absence
+    from uphold.wire.overrides import decode_override
 
     if place.config is None:
         return {}
@@ -52,16 +54,8 @@ def entries_of(place: Place) -> dict[str, Entry]:
         specs = load(place.config, environ=os.environ).workers
     except UpholdError:
         return {}
-    return with_orders(specs, recalled(place.home))
-
-
-def with_orders(specs: Sequence[WorkerSpec], memory: Memory) -> dict[str, Entry]:
-    """Put on top of the file what people ordered earlier, as the next supervisor will."""
-    from uphold.core.declaring import Entry
-    from uphold.core.overrides import PLAIN, after_absence
-    from uphold.wire.overrides import decode_override
-
-    ordered = {name: decode_override(text) for name, text in memory.overrides.items()}
+    overrides = recalled(place.home).overrides
+    ordered = {name: decode_override(text) for name, text in overrides.items()}
     return {
         spec.name: Entry(spec=spec, override=after_absence(ordered.get(spec.name, PLAIN), spec))
         for spec in specs
