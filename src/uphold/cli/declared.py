@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from uphold.cli.owners import owner_of
 from uphold.cli.seeing import look
 from uphold.core.names import nearest, worker_of
@@ -41,8 +43,6 @@ def look_by_name(
 
 def entries_of(place: Place) -> dict[str, Entry]:
     """Give what the file declares, with what people ordered on top; nothing if it is no good."""
-    import os
-
     from uphold.config.loading import load
     from uphold.core.declaring import Entry
     from uphold.core.overrides import PLAIN, after_absence
@@ -63,16 +63,26 @@ def entries_of(place: Place) -> dict[str, Entry]:
 
 
 def recalled(home: str) -> Memory:
-    """Read what the next supervisor will know: what ran, and what people ordered."""
+    """Read what the next supervisor will know: what ran, and what people ordered.
+
+    Where the journal is lost, the mirror tells what was ordered.
+    """
     from pathlib import Path
 
     from uphold.host.proctable import boot_id
     from uphold.journal.recalling import NOTHING, recall
 
     try:
-        return recall(Path(home, "journal.db"), boot_id())
+        memory = recall(Path(home, "journal.db"), boot_id())
     except StoreUnavailable:
-        return NOTHING
+        memory = NOTHING
+    if memory is not NOTHING or not os.path.lexists(f"{home}/runtime.json"):
+        return memory
+    from uphold.daemon.equipping import remembered_orders
+    from uphold.engine.recovering import with_remembered
+    from uphold.host.homes import Home
+
+    return with_remembered(memory, remembered_orders(Home(Path(home))))
 
 
 def at_rest(entry: Entry) -> list[dict[str, Any]]:

@@ -31,7 +31,6 @@ from uphold.wire.envelopes import fault_shape
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
-
     from uphold.host.homes import Home
     from uphold.host.looping import WatchedSelector
     from uphold.host.processes.birth import Birthright

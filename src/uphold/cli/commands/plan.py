@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from uphold.core.statuses import Identity
     from uphold.ports.drivers import Trace
-    from uphold.ports.journals import Memory
 
 EXIT_CHANGES: Final = 2
 
@@ -60,23 +59,8 @@ def _from_nothing(place: Place) -> dict[str, Any]:
         lives=_lives,
         strays=_strays(place.home),
     )
-    changes = foretell(settings.workers, _memory(place.home), sight)
+    changes = foretell(settings.workers, recalled(place.home), sight)
     return {"schema": 1, "changes": [change_view(each) for each in changes]}
-
-
-def _memory(home: str) -> Memory:
-    """Read what the next supervisor will know, from the mirror where the journal is lost."""
-    from uphold.journal.recalling import NOTHING
-
-    memory = recalled(home)
-    mirror = f"{home}/runtime.json"
-    if memory is not NOTHING or not os.path.lexists(mirror):
-        return memory
-    from uphold.daemon.equipping import remembered_orders
-    from uphold.engine.recovering import with_remembered
-    from uphold.host.homes import Home
-
-    return with_remembered(memory, remembered_orders(Home(home)))
 
 
 def _strays(home: str) -> list[Trace]:
