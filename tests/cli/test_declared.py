@@ -7,10 +7,13 @@ import json
 
 import pytest
 
+from uphold.core.overrides import Override
+from uphold.host.mirrors import render
 from uphold.host.proctable import boot_id
 from uphold.journal.rows import Owner
 from uphold.journal.writing import open_journal
 from uphold.ports.journals import Batch
+from uphold.wire.overrides import encode_override
 
 FILE = """
 [workers.api]
@@ -144,3 +147,13 @@ def test_why_says_who_holds_it_back(uphold, ordered):
     assert "api is stopped: paused by ann; it stays down when a supervisor starts." in (
         uphold("why", "api").out
     )
+
+
+def test_what_was_ordered_is_known_from_the_mirror_where_the_journal_is_lost(
+    uphold, home, declared
+):
+    orders = {"api": encode_override(Override(held=True, by="ada"))}
+    (home / "runtime.json").write_bytes(render({"overrides": orders}))
+    assert "paused by ada; it stays down" in uphold("why", "api").out
+    (home / "journal.db").write_text("garbage " * 1000)
+    assert "paused by ada; it stays down" in uphold("why", "api").out

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from uphold.cli.foretelling import foretell
+from uphold.cli.foretelling import Sight, foretell
 from uphold.core.events import Moment
 from uphold.core.overrides import Override
 from uphold.core.specs import Instant, Kind, Need, RestartPolicy, Schedule, WorkerSpec
 from uphold.core.statuses import Exit, Identity, SlotStatus, State
 from uphold.journal.recalling import NOTHING
+from uphold.ports.drivers import Trace
 from uphold.wire.overrides import encode_override
 
 NOW = Moment(mono=Instant(1000.0), wall=1_767_225_600.0)
@@ -27,14 +28,15 @@ def slot(spec: WorkerSpec, state: State, **more: object) -> SlotStatus:
     return SlotStatus(slot=spec.name, state=state, **(known | more))
 
 
-def told(*specs: WorkerSpec, slots=(), orders=None, alive=False, **meta: str):
+def told(*specs: WorkerSpec, slots=(), orders=None, alive=False, strays=(), **meta: str):
     memory = replace(
         NOTHING,
         slots={each.slot: each for each in slots},
         overrides={name: encode_override(order) for name, order in (orders or {}).items()},
         meta={"boot_id": "boot", "declaration_version": "1", **meta},
     )
-    changes = foretell(specs, memory, "boot", lambda _: alive, NOW)
+    sight = Sight(boot_id="boot", now=NOW, lives=lambda _: alive, strays=strays)
+    changes = foretell(specs, memory, sight)
     return [(each.name, each.action, each.reason) for each in changes]
 
 
@@ -144,3 +146,83 @@ def test_a_worker_elsewhere_is_listened_to_again_and_not_started():
 def test_a_stop_by_somebody_whom_nobody_knows_is_still_a_stop():
     ordered = {"web": Override(up=False)}
     assert told(web, orders=ordered) == [("web", "none", "stopped")]
+
+
+ONCE = replace(db, restart=RestartPolicy.NO)
+
+
+def ended(code: int) -> SlotStatus:
+    return slot(ONCE, State.EXITED, exit=Exit(code=code, signal=None, at=0.0))
+
+
+@pytest.mark.parametrize(
+    ("code", "need"), [(1, Need.COMPLETED), (1, Need.STARTED), (0, Need.HEALTHY), (1, Need.HEALTHY)]
+)
+def test_who_needs_what_one_that_has_ended_is_not_waits_in_vain(code, need):
+    waiting = replace(web, depends_on=(("db", need),))
+    assert [action for _, action, _ in told(ONCE, waiting, slots=[ended(code)])] == ["none"] * 2
+
+
+@pytest.mark.parametrize("need", [Need.COMPLETED, Need.STARTED])
+def test_who_needs_one_that_has_ended_well_waits_for_others_only(need):
+    cache = WorkerSpec(name="cache", command=("cache",))
+    waiting = replace(web, depends_on=(("cache", Need.STARTED), ("db", need)))
+    found = told(cache, ONCE, waiting, slots=[ended(0)])
+    assert [action for _, action, _ in found] == ["start", "none", "start"]
+
+
+def test_who_needs_a_job_that_has_run_well_waits_for_others_only():
+    cache = WorkerSpec(name="cache", command=("cache",))
+    job = replace(db, schedule=Schedule(every=600.0))
+    ran = slot(job, State.WAITING, exit=Exit(code=0, signal=None, at=0.0))
+    waiting = replace(web, depends_on=(("cache", Need.STARTED), ("db", Need.COMPLETED)))
+    found = told(cache, job, waiting, slots=[ran])
+    assert [action for _, action, _ in found] == ["start", "none", "start"]
+
+
+def test_who_needs_all_slots_of_one_that_failed_in_part_waits_in_vain():
+    two = replace(db, replicas=2)
+    failed = replace(slot(two, State.FAILED, failures=10), slot="db.2")
+    assert [action for _, action, _ in told(two, after_db, slots=[failed])] == ["start", "none"]
+
+
+def test_a_job_whose_run_goes_on_is_changed_with_its_next_run():
+    job = replace(web, schedule=Schedule(every=600.0))
+    running = slot(job, State.RUNNING, identity=RAN)
+    changed = replace(job, command=("other",), stop=replace(job.stop, grace=5.0))
+    assert told(changed, slots=[running], alive=True) == [
+        ("web", "update", "with its next run: command, stop.grace")
+    ]
+    patient = replace(job, stop=replace(job.stop, grace=5.0))
+    assert told(patient, slots=[running], alive=True) == [
+        ("web", "update", "applies in place: stop.grace")
+    ]
+
+
+def test_one_that_has_run_and_is_not_wanted_is_not_called_new():
+    off = replace(web, enabled=False)
+    assert told(off) == [("web", "none", "new, disabled")]
+    assert told(off, slots=[slot(off, State.STOPPED)]) == [("web", "none", "disabled")]
+
+
+def test_a_slot_that_stays_down_is_told_beside_those_that_live():
+    two = replace(web, replicas=2)
+    failed = replace(slot(two, State.FAILED, failures=10), slot="web.2")
+    running = slot(two, State.RUNNING, identity=RAN)
+    assert told(two, slots=[running, failed], alive=True) == [
+        ("web", "none", "1 of 2 alive, will be adopted; web.2: failed, stays down")
+    ]
+
+
+def test_what_lives_although_the_books_know_nothing_of_it_is_adopted():
+    found = [
+        Trace(slot=name, generation=3, nonce="n", identity=RAN, spec=WorkerSpec(name=name))
+        for name in ("web", "lost")
+    ]
+    adopted = ("web", "none", "alive, will be adopted")
+    assert told(web, strays=found, alive=True) == [
+        adopted,
+        ("lost", "remove", "no longer in the file: alive, will be stopped"),
+    ]
+    behind = slot(web, State.STOPPED, generation=2)
+    assert told(web, slots=[behind], strays=found[:1], alive=True) == [adopted]

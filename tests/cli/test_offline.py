@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from uphold.core.overrides import Override
 from uphold.core.specs import Instant, WorkerSpec
 from uphold.core.statuses import Fault, Identity, SlotStatus, State
 from uphold.host.homes import Home
 from uphold.host.locks import HomeLock, Owner
+from uphold.host.mirrors import render
+from uphold.host.processes.slotlocks import SlotLock, SlotRecord
 from uphold.host.proctable import boot_id, read_stat
 from uphold.journal.rows import Owner as JournalOwner
 from uphold.journal.writing import open_journal
 from uphold.ports.journals import Batch
+from uphold.wire.overrides import encode_override
 
 NOW = 1_767_225_600.0
 
@@ -238,6 +242,9 @@ def test_workers_stand_in_the_order_of_the_file_as_with_a_supervisor(uphold, hom
     config.write_text("".join(f'[workers.{name}]\ncommand = "x"\n' for name in ("web", "api")))
     rows = uphold("status", "--json").json["workers"]
     assert [row["slot"] for row in rows] == ["web", "web.2", "api", "zoo"]
+    config.write_text("[workers.web]\n[workers.api]\ncommand = '${NOT_SET}'\n[nonsense]\n")
+    rows = uphold("status", "--json").json["workers"]
+    assert [row["slot"] for row in rows] == ["web", "web.2", "api", "zoo"], "right or wrong"
     config.write_text("no file any more")
     rows = uphold("status", "--json").json["workers"]
     assert [row["slot"] for row in rows] == ["api", "web", "web.2", "zoo"], "by name, then"
@@ -253,6 +260,32 @@ def test_the_worst_stands_first_without_a_supervisor_too(uphold, home, leave, sl
     )
     names = [line.split()[0] for line in uphold("status").out.splitlines()[1:5]]
     assert names == ["given_up", "backing_off", "alive", "resting"]
+
+
+def test_of_one_that_is_down_the_last_error_is_told_unless_it_was_about_its_process(
+    uphold, leave, sleeper
+):
+    process = sleeper()
+    ran = identity_of(process.pid)
+    process.kill()
+    process.wait()
+    exited = Fault(code="UPH_WORKER_EXITED", message="exited with code 1 after 2 s")
+    hangs = Fault(code="UPH_STOP_UNKILLABLE", message="still alive after SIGKILL")
+    leave(
+        replace(slot_of("backing_off", None, State.BACKOFF), error=exited),
+        replace(slot_of("ended", None, State.EXITED), error=exited),
+        replace(slot_of("hung", ran, State.STOPPING), error=hangs),
+        replace(slot_of("held", None, State.BACKOFF), error=exited),
+        slot_of("resting", None, State.STOPPED),
+    )
+    told = {row["name"]: row["why"] for row in uphold("status", "--json").json["workers"]}
+    assert told == {
+        "backing_off": "exited with code 1 after 2 s",
+        "ended": "exited with code 1 after 2 s",
+        "hung": "no process; the supervisor that ran it is gone",
+        "held": "paused; it stays down when a supervisor starts",
+        "resting": "not running",
+    }
 
 
 def test_a_plan_without_a_supervisor_knows_what_people_ordered(uphold, home, leave):
@@ -318,6 +351,34 @@ def test_a_plan_without_a_supervisor_knows_what_lives(uphold, home, leave, sleep
         ("gone", "remove", "no longer in the file: alive, will be stopped"),
     ]
     assert "same      none     alive, will be adopted" in uphold("plan").out
+
+
+def test_a_plan_without_its_journal_goes_by_the_mirror_and_the_slots_own_files(
+    uphold, home, sleeper
+):
+    """As the next supervisor does: what was ordered stands in the one, what lives in the others."""
+    for folder in ("slots", "run"):
+        (home / folder).mkdir()
+    for name in ("api", "held", "gone"):
+        lock = SlotLock.take(home / "slots" / f"{name}.lock")
+        ran = identity_of(sleeper().pid)
+        lock.write(SlotRecord(3, "n", ran.boot_id, ran.pid, ran.start_ticks))
+        lock.close()
+    (home / "slots" / "off.lock").write_text("garbage")
+    orders = {"held": Override(held=True, by="ada"), "off": Override(enabled=False, by="ada")}
+    state = {"overrides": {name: encode_override(each) for name, each in orders.items()}}
+    (home / "runtime.json").write_bytes(render(state))
+    config = home.parent / "uphold.toml"
+    names = ("api", "held", "off", "new")
+    config.write_text("".join(f'[workers.{name}]\ncommand = ["sleep", "60"]\n' for name in names))
+    changes = uphold("plan", "--json").json["changes"]
+    assert [(each["name"], each["action"], each["reason"]) for each in changes] == [
+        ("api", "none", "alive, will be adopted"),
+        ("held", "stop", "alive, but paused by ada"),
+        ("off", "none", "disabled by ada"),
+        ("new", "start", "new"),
+        ("gone", "remove", "no longer in the file: alive, will be stopped"),
+    ]
 
 
 def test_what_is_told_of_one_that_is_down_reads_well(uphold, leave):

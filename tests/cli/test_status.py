@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 
 import pytest
 
 from uphold.cli.records import read_record
+from uphold.control.client import Connection
 
 
 @pytest.mark.accepts("R-06", "D-19", "D-33", "D-34")
@@ -62,11 +65,40 @@ def test_quiet_leaves_only_the_exit_code(uphold, supervisor, document, row):
 
 
 @pytest.mark.accepts("D-39", "E-25")
-def test_a_supervisor_that_does_not_answer_is_not_reported_as_running(uphold, supervisor):
+@pytest.mark.parametrize("watch", [(), ("--watch",)], ids=["once", "watched"])
+def test_a_supervisor_that_does_not_answer_is_not_reported_as_running(uphold, supervisor, watch):
     """Silence: it lives, its socket takes the request, and nothing comes back."""
-    result = uphold("status", "--timeout", "100ms")
+    result = uphold("status", "--timeout", "100ms", *watch)
     assert result.code == 4
     assert "[UPH_SUPERVISOR_SILENT]" in result.err
+
+
+@pytest.mark.accepts("D-39", "E-25")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("status", 4),
+        ("status --watch", 4),
+        ("why api", 1),
+        ("show api", 1),
+        ("plan", 1),
+        ("stop api", 1),
+        ("reload", 1),
+        ("update", 1),
+        ("beat api", 1),
+        ("events -f", 1),
+    ],
+)
+def test_the_time_limit_counts_in_front_of_a_full_queue_too(uphold, home, own, words, code):
+    """A supervisor that is stopped takes in nobody, and many wait."""
+    own()
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.ExitStack() as before_us:
+        listening.bind(str(home / "control.sock"))
+        listening.listen(0)
+        before_us.enter_context(Connection(str(home)))
+        result = uphold(*words.split(), "--timeout", "100ms")
+    assert result.code == code
+    assert "did not accept a connection within 0.1 s. [UPH_SUPERVISOR_SILENT]" in result.err
 
 
 def test_a_supervisor_without_a_socket_is_still_starting(uphold, own):
@@ -100,6 +132,14 @@ def test_the_watch_ends_with_the_supervisor_and_tells_its_last_state(
     # Not a terminal: the same facts are printed once, however often they are drawn.
     assert result.out.count("NAME  STATE") == 1
     assert supervisor.asked("subscribe") == {"from_seq": None, "names": None}
+
+
+def test_the_watch_knows_who_stands_only_in_the_file_as_a_look_does(uphold, home):
+    (home.parent / "uphold.toml").write_text('[workers.off]\ncommand = "x"\nenabled = false\n')
+    once, watched = uphold("status", "off"), uphold("status", "off", "--watch")
+    assert (once.code, watched.code) == (3, 3)
+    assert "disabled in the file" in watched.out
+    assert uphold("status", "of", "--watch").code == 5
 
 
 def test_what_is_no_record_reads_as_empty(tmp_path):

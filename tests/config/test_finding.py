@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uphold.config.finding import find, home_for
+from uphold.config.finding import declared_names, find, home_for
 
 
 def test_the_nearest_file_upwards_is_found_toml_first(tmp_path):
@@ -104,3 +104,25 @@ def test_finding_needs_no_parser_for_a_file_that_says_nothing_about_its_home(tmp
         env={"PYTHONPATH": str(Path(__file__).parents[2] / "src")},
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("uphold.toml", "[workers.web]\n[workers.api]\n"),
+        ("uphold.toml", "[workers]\nweb = 3\napi = '${NOT_SET}'\n[nonsense]\n"),
+        ("uphold.toml", "[workers.no]\n[uphold.workers.web]\n[uphold.workers.api]\n"),
+        ("uphold.yaml", "workers: {web: {command: x}, api: }\n"),
+        ("uphold.yaml", "uphold:\n  workers:\n    web:\n    api:\n"),
+    ],
+)
+def test_workers_are_named_in_the_order_of_the_file_right_or_wrong(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert declared_names(str(tmp_path / name)) == ["web", "api"]
+
+
+@pytest.mark.parametrize("text", ["[workers", "workers = 3\n", "", "\0", None])
+def test_a_file_that_cannot_be_read_names_nobody(tmp_path, text):
+    if text is not None:
+        (tmp_path / "uphold.toml").write_text(text)
+    assert declared_names(str(tmp_path / "uphold.toml")) == []

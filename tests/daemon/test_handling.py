@@ -8,6 +8,7 @@ from daemon.sharesides import INBOX, WORKER, Place
 from uphold.core import orders, outcomes
 from uphold.core.specs import DeploySpec
 from uphold.daemon.handling import wish_of
+from uphold.engine.errands import Outcome
 from uphold.errors import UpholdError
 from uphold.inbox.flags import Flag
 
@@ -258,6 +259,33 @@ def test_an_order_that_needs_what_the_next_flag_orders_does_not_keep_it_waiting(
     chain.play(story)
     (job,) = chain.rows("SELECT * FROM jobs_t WHERE task_id = 'task_1'")
     assert job["state"] == "succeeded", "it was followed all the same"
+
+
+def test_an_errand_goes_on_and_is_answered_when_the_look_that_waited_for_it_is_cancelled(place):
+    async def story():
+        begun, go, desk = asyncio.Event(), asyncio.Event(), place.supervisor.desk
+        jobs = []
+
+        async def slowly(order):
+            jobs.append(desk.job(order.id))
+            begun.set()
+            await go.wait()
+            return Outcome()
+
+        desk.errands._runs = {orders.Diagnose: slowly}
+        place.drop("diagnostics", TASK)
+        looking = asyncio.create_task(place.look())
+        await begun.wait()
+        looking.cancel()
+        await asyncio.wait({looking})
+        assert not jobs[0].done.cancelled()
+        again = asyncio.create_task(place.look())
+        go.set()
+        (deed,), _ = await again
+        assert deed.success
+
+    place.play(story)
+    assert [receipt["success"] for receipt in place.receipts()] == [True]
 
 
 @pytest.mark.accepts("C-012", "B-71")

@@ -117,6 +117,49 @@ def test_notes_about_markers_that_cannot_be_read_are_as_good_as_none(place):
     assert kept == {"share": str(place.top), "markers": {"OrionMX": True}}
 
 
+def test_while_a_marker_cannot_be_made_nothing_is_written_twice_of_it(place):
+    kept = place.home.path / "markers.json"
+
+    async def story():
+        await place.look()
+        await place.order(PAUSE)
+        share = (await place.outreach._current()).share
+        put = share.put
+
+        async def full(folder, name, *words, **more):
+            if "pause" in name:
+                raise HostFailure("no space.", code="UPH_SHARE_FAILED")
+            return await put(folder, name, *words, **more)
+
+        share.put = full
+        await place.look()
+        assert json.loads(kept.read_text())["markers"] == {"OrionMX": None}
+        written = kept.stat()
+        await place.look()
+        await place.look()
+        found = kept.stat()
+        assert (found.st_ino, found.st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
+        share.put = put
+        await place.look()
+        assert place.marker.exists()
+
+    place.play(story)
+    assert json.loads(kept.read_text())["markers"] == {"OrionMX": True}
+
+
+def test_what_could_not_be_written_down_is_when_it_can(place):
+    kept = place.home.path / "markers.json"
+
+    async def story():
+        kept.mkdir()
+        await place.look()
+        kept.rmdir()
+        await place.look()
+
+    place.play(story)
+    assert json.loads(kept.read_text())["markers"] == {"OrionMX": False}
+
+
 @pytest.mark.accepts("C-113")
 def test_what_we_did_ourselves_without_hearing_of_it_is_nobodys_order(place):
     """The marker was removed, the answer was lost, and somebody pauses the worker once more."""

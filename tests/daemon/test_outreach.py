@@ -62,7 +62,8 @@ def test_a_share_that_comes_with_a_new_configuration_is_looked_at_and_let_go_aga
 
 
 @pytest.mark.accepts("E-43")
-def test_a_mistake_in_one_look_is_logged_and_the_next_look_follows(tmp_path):
+@pytest.mark.parametrize("kind", [RuntimeError, asyncio.CancelledError])
+def test_a_mistake_in_one_look_is_logged_and_the_next_look_follows(tmp_path, kind):
     place = Place(tmp_path)
 
     async def story():
@@ -73,7 +74,7 @@ def test_a_mistake_in_one_look_is_logged_and_the_next_look_follows(tmp_path):
         async def look(**given):
             looks.append(1)
             if len(looks) == 1:
-                raise RuntimeError("a bug")
+                raise kind("a bug")
             return await real(**given)
 
         life.look = look

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from uphold.cli.owners import owner_of
 from uphold.cli.seeing import look
 from uphold.core.names import nearest, worker_of
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
 
     from uphold.cli.places import Place
     from uphold.core.declaring import Entry
-    from uphold.core.specs import WorkerSpec
     from uphold.ports.journals import Memory
 
 
@@ -42,9 +43,10 @@ def look_by_name(
 
 def entries_of(place: Place) -> dict[str, Entry]:
     """Give what the file declares, with what people ordered on top; nothing if it is no good."""
-    import os
-
     from uphold.config.loading import load
+    from uphold.core.declaring import Entry
+    from uphold.core.overrides import PLAIN, after_absence
+    from uphold.wire.overrides import decode_override
 
     if place.config is None:
         return {}
@@ -52,16 +54,8 @@ def entries_of(place: Place) -> dict[str, Entry]:
         specs = load(place.config, environ=os.environ).workers
     except UpholdError:
         return {}
-    return with_orders(specs, recalled(place.home))
-
-
-def with_orders(specs: Sequence[WorkerSpec], memory: Memory) -> dict[str, Entry]:
-    """Put on top of the file what people ordered earlier, as the next supervisor will."""
-    from uphold.core.declaring import Entry
-    from uphold.core.overrides import PLAIN, after_absence
-    from uphold.wire.overrides import decode_override
-
-    ordered = {name: decode_override(text) for name, text in memory.overrides.items()}
+    overrides = recalled(place.home).overrides
+    ordered = {name: decode_override(text) for name, text in overrides.items()}
     return {
         spec.name: Entry(spec=spec, override=after_absence(ordered.get(spec.name, PLAIN), spec))
         for spec in specs
@@ -69,16 +63,26 @@ def with_orders(specs: Sequence[WorkerSpec], memory: Memory) -> dict[str, Entry]
 
 
 def recalled(home: str) -> Memory:
-    """Read what the next supervisor will know: what ran, and what people ordered."""
+    """Read what the next supervisor will know: what ran, and what people ordered.
+
+    Where the journal is lost, the mirror tells what was ordered.
+    """
     from pathlib import Path
 
     from uphold.host.proctable import boot_id
     from uphold.journal.recalling import NOTHING, recall
 
     try:
-        return recall(Path(home, "journal.db"), boot_id())
+        memory = recall(Path(home, "journal.db"), boot_id())
     except StoreUnavailable:
-        return NOTHING
+        memory = NOTHING
+    if memory is not NOTHING or not os.path.lexists(f"{home}/runtime.json"):
+        return memory
+    from uphold.daemon.equipping import remembered_orders
+    from uphold.engine.recovering import with_remembered
+    from uphold.host.homes import Home
+
+    return with_remembered(memory, remembered_orders(Home(Path(home))))
 
 
 def at_rest(entry: Entry) -> list[dict[str, Any]]:

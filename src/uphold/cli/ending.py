@@ -258,7 +258,7 @@ def _ask(
         "author": author(),
     }
     try:
-        with Connection(place.home) as connection:
+        with Connection(place.home, patience=patience) as connection:
             answer: dict[str, Any] = connection.call("shutdown", params, patience=patience)
     except UpholdError as error:
         if error.code in _REFUSALS:

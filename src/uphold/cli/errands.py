@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from uphold.cli.orders import order_params
 from uphold.cli.places import locate
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.speaking import notice, print_document, report_error, say
 from uphold.core.texts import printable
 from uphold.errors import EXIT_DONE, EXIT_FAILED, EXIT_NOT_PERMITTED, UpholdError
@@ -30,7 +30,7 @@ def carry_out(
     1 if it failed; 4 if it was refused, and nothing was begun.
     """
     params = {"verb": verb, "names": list(names), **details, **order_params(args)}
-    with reach(locate(args)) as connection:
+    with reach(locate(args), patience_of(args)) as connection:
         answer: dict[str, Any] = connection.order(
             "submit",
             params,

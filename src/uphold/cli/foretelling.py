@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from uphold.core import actions, events
-from uphold.core.changes import Change, differences, preview
+from uphold.core.changes import Change, at_next_run, differences, preview, restarting
 from uphold.core.declaring import Declaration, declare
-from uphold.core.dependencies import dependents, unmet
+from uphold.core.dependencies import dependents, meets, unmet
 from uphold.core.names import is_companion, worker_of
 from uphold.core.orders import Declare, Order
 from uphold.core.planning import plan
 from uphold.core.statuses import Exit, State
 from uphold.engine.drafts import Draft
-from uphold.engine.recovering import Recovered, recover, with_overrides
+from uphold.engine.recovering import Recovered, numbered, recover, with_overrides
 from uphold.wire.views import worker_rows
 
 if TYPE_CHECKING:
@@ -27,16 +27,26 @@ if TYPE_CHECKING:
     from uphold.core.absorbing import Observed
     from uphold.core.declaring import Entry
     from uphold.core.events import Moment
-    from uphold.core.specs import WorkerSpec
+    from uphold.core.specs import Need, WorkerSpec
     from uphold.core.statuses import Identity
     from uphold.ports.drivers import Trace
     from uphold.ports.journals import Memory
 
-    Lives = Callable[[Identity], bool]
 
 _TOUCHING: Final = (actions.Start, actions.Stop, actions.Abort, actions.Kill)
 _MOST_TURNS: Final = 5
 """A slot is forgiven, then noted to wait, then starts: turns that only change the books."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What the next supervisor would find by looking."""
+
+    boot_id: str
+    now: Moment
+    lives: Callable[[Identity], bool]
+    strays: Sequence[Trace] = ()
+    """What lives by the word of the slots' own files, whether the books know of it or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +64,10 @@ class Foresight:
     now: Moment
 
 
-def foretell(
-    specs: Sequence[WorkerSpec], memory: Memory, boot_id: str, lives: Lives, now: Moment
-) -> Iterator[Change]:
+def foretell(specs: Sequence[WorkerSpec], memory: Memory, sight: Sight) -> Iterator[Change]:
     """Say what a start with these specs would do to each worker, in the order of the file."""
-    recovered = recover(memory, specs, (), boot_id)
-    foreseen = _foresee(_declared(recovered, specs), recovered, lives, now)
+    recovered = recover(memory, specs, (), sight.boot_id)
+    foreseen = _foresee(_declared(recovered, specs), recovered, sight)
     ordered = {name: entry.override for name, entry in foreseen.declaration.workers.items()}
     coming = _coming(foreseen)
     for fresh in preview({}, specs, ordered):
@@ -81,12 +89,14 @@ def _declared(recovered: Recovered, specs: Sequence[WorkerSpec]) -> Declaration:
     return with_overrides(declared, recovered.overrides)
 
 
-def _foresee(
-    declaration: Declaration, recovered: Recovered, lives: Lives, now: Moment
-) -> Foresight:
+def _foresee(declaration: Declaration, recovered: Recovered, sight: Sight) -> Foresight:
     """Let the planner take its turns until all that is left would touch the world."""
-    draft = Draft(recovered.observed, declaration.version)
-    sightings = [_sighting(trace, lives, now) for trace in recovered.traces]
+    now = sight.now
+    known = {trace.slot for trace in recovered.traces}
+    strays = [stray for stray in sight.strays if stray.slot not in known]
+    recalled = recovered.observed.with_changes(numbered(recovered.observed, strays), ())
+    draft = Draft(recalled, declaration.version)
+    sightings = [_sighting(trace, sight.lives, now) for trace in (*recovered.traces, *strays)]
     for sighting in sightings:
         draft.absorb(sighting, now)
     alive = frozenset(each.slot for each in sightings if isinstance(each, events.Adopted))
@@ -101,7 +111,7 @@ def _foresee(
             draft.begin(action, now, str)
     return Foresight(
         declaration=declaration,
-        recalled=recovered.observed,
+        recalled=recalled,
         observed=draft.observed(),
         alive=alive,
         actions=doings,
@@ -109,7 +119,9 @@ def _foresee(
     )
 
 
-def _sighting(trace: Trace, lives: Lives, now: Moment) -> events.Adopted | events.Gone:
+def _sighting(
+    trace: Trace, lives: Callable[[Identity], bool], now: Moment
+) -> events.Adopted | events.Gone:
     """Say what a driver would find of a recorded run; how it ended nobody saw."""
     slot, generation, found = trace.slot, trace.generation, trace.identity
     if found is not None and (trace.spec.remote or lives(found)):
@@ -130,7 +142,8 @@ def _told(entry: Entry, fresh: Change, foreseen: Foresight, coming: Collection[s
         down = "scaled to 0" if entry.wanted else fresh.reason.removeprefix("new, ")
         if alive:
             return Change(name=name, action="stop", reason=f"alive, but {down}")
-        return Change(name=name, action="none", reason=down if entry.wanted else fresh.reason)
+        new = not entry.wanted and not _ran(foreseen.observed.of(name), foreseen)
+        return Change(name=name, action="none", reason=fresh.reason if new else down)
     doings = [foreseen.actions.get(slot) for slot in wanted]
     ending = actions.Stop | actions.Abort
     restarted = next((each for each in doings if isinstance(each, ending)), None)
@@ -145,27 +158,30 @@ def _told(entry: Entry, fresh: Change, foreseen: Foresight, coming: Collection[s
         return Change(name=name, action="update", reason=reason)
     keys = _changed(entry, kept, foreseen)
     if keys:
-        reason = f"applies in place: {', '.join(keys)}"
-        return Change(name=name, action="update", reason=reason, keys=keys)
-    if kept:
-        return Change(name=name, action="none", reason="alive, will be adopted")
-    return Change(name=name, action="none", reason=_why_at_rest(entry, foreseen))
+        how = "with its next run" if _keeps_run(entry, kept, foreseen) else "applies in place"
+        return Change(name=name, action="update", reason=f"{how}: {', '.join(keys)}", keys=keys)
+    return Change(name=name, action="none", reason=_why_nothing(entry, kept, foreseen))
 
 
 def _coming(foreseen: Foresight) -> frozenset[str]:
-    """Name the workers that come up by themselves: those that do already, then who waits for them.
+    """Name the workers that wait for others, and not in vain.
 
-    Told once for all: a file may hold chains of any length.
+    Each is looked at again only when one of those has been found: a file may hold chains of any
+    length.
     """
     workers = foreseen.declaration.workers
-    found = {name for name, entry in workers.items() if _comes_up(entry, foreseen)}
-    later = dependents({n: each for n, each in workers.items() if _waits(each, foreseen)})
-    ahead = list(found)
+    waiting = {name: entry for name, entry in workers.items() if _waits(entry, foreseen)}
+    later = dependents(waiting)
+    found: set[str] = set()
+    ahead = list(waiting)
     while ahead:
-        for name in later.get(ahead.pop(), ()):
-            if name not in found and all(n in found for n, _ in workers[name].spec.depends_on):
-                found.add(name)
-                ahead.append(name)
+        name = ahead.pop()
+        needs = waiting[name].spec.depends_on
+        if name not in found and all(
+            other in found or _may_meet(workers.get(other), need, foreseen) for other, need in needs
+        ):
+            found.add(name)
+            ahead += later.get(name, ())
     return frozenset(found)
 
 
@@ -178,16 +194,24 @@ def _waits(entry: Entry, foreseen: Foresight) -> bool:
     )
 
 
-def _comes_up(entry: Entry, foreseen: Foresight) -> bool:
-    """Tell whether a worker is up, or is started at once."""
-    if not entry.wanted or not entry.slots():
+def _may_meet(entry: Entry | None, need: Need, foreseen: Foresight) -> bool:
+    """Tell whether a worker is what others need, or comes up; one that has ended stays as it is."""
+    if entry is None:
         return False
-    doings = (foreseen.actions.get(slot) for slot in entry.slots())
-    started = any(isinstance(each, actions.Start | actions.Stop) for each in doings)
-    known = [foreseen.observed.slots.get(slot) for slot in entry.slots()]
-    there = (State.STARTING, State.RUNNING, State.EXITED)
-    arrived = all(status is not None and status.state in there for status in known)
-    return started or arrived
+    slots = entry.slots()
+    return bool(slots) and all(
+        (entry.wanted and _comes_up(slot, foreseen))
+        or meets(foreseen.observed.slots.get(slot), entry, need)
+        for slot in slots
+    )
+
+
+def _comes_up(slot: str, foreseen: Foresight) -> bool:
+    """Tell whether a slot is up, or is started at once."""
+    if isinstance(foreseen.actions.get(slot), actions.Start | actions.Stop):
+        return True
+    status = foreseen.observed.slots.get(slot)
+    return status is not None and status.state in (State.STARTING, State.RUNNING)
 
 
 def _why_started(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> str:
@@ -197,20 +221,46 @@ def _why_started(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> str:
     doing = next(filter(None, map(foreseen.actions.get, entry.slots())), None)
     if isinstance(doing, actions.Start) and doing.why != "declared":
         return doing.why
-    known = [foreseen.observed.slots.get(slot) for slot in entry.slots()]
-    ran = any(status is not None and status.generation for status in known)
-    reason = "not running" if ran else "new"
+    reason = "not running" if _ran(entry.slots(), foreseen) else "new"
     return reason if missing is None else f"{reason}, waits for {missing}"
+
+
+def _ran(slots: Sequence[str], foreseen: Foresight) -> bool:
+    """Tell whether any of these slots has ever run."""
+    known = (foreseen.observed.slots.get(slot) for slot in slots)
+    return any(status is not None and status.generation for status in known)
 
 
 def _changed(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> tuple[str, ...]:
     """Name what the file says otherwise than when those who live were started."""
-    terms = (foreseen.recalled.slots[slot].terms for slot in kept)
-    found = [key for each in terms if each is not None for key in differences(each, entry.spec)]
+    terms = _terms(kept, foreseen)
+    found = [key for each in terms for key in differences(each, entry.spec)]
     return tuple(dict.fromkeys(found))
 
 
-def _why_at_rest(entry: Entry, foreseen: Foresight) -> str:
-    """Say in the words of `status` why nothing is started now."""
-    first = next(worker_rows(entry.spec.name, entry, foreseen.observed, foreseen.now))
-    return "failed, stays down" if first["state"] == State.FAILED else str(first["why"])
+def _keeps_run(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> bool:
+    """Tell whether a run goes on under terms that only a new process can change."""
+    return any(
+        at_next_run(terms, entry.spec) and restarting(terms, entry.spec)
+        for terms in _terms(kept, foreseen)
+    )
+
+
+def _terms(kept: Sequence[str], foreseen: Foresight) -> list[WorkerSpec]:
+    """Give the terms that slots were started under, as far as the books know them."""
+    known = (foreseen.recalled.slots.get(slot) for slot in kept)
+    return [each.terms for each in known if each is not None and each.terms is not None]
+
+
+def _why_nothing(entry: Entry, kept: Sequence[str], foreseen: Foresight) -> str:
+    """Say why nothing is started now: of those who live, and of the first that does not."""
+    slots = entry.slots()
+    if kept and len(kept) == len(slots):
+        return "alive, will be adopted"
+    rows = worker_rows(entry.spec.name, entry, foreseen.observed, foreseen.now)
+    first = next(each for each in rows if each["slot"] not in kept)
+    # In the words of `status`.
+    why = "failed, stays down" if first["state"] == State.FAILED else str(first["why"])
+    if not kept:
+        return why
+    return f"{len(kept)} of {len(slots)} alive, will be adopted; {first['slot']}: {why}"

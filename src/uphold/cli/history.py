@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from uphold.cli.arguments import count, refusal, usage_error
+from uphold.cli.reaching import patience_of
 from uphold.cli.records import journal_of
 from uphold.cli.speaking import print_lines, print_records, say
 from uphold.cli.times import moment_before, now
@@ -115,7 +116,7 @@ def tell_history(
             known = _unseen(read(journal, max(wanted, NEWS if args.follow else 0)), seen)
             page.tell(known[-wanted:] if wanted else [], nothing=f"no {what} {_found(args)}")
             if args.follow:
-                for _ in announcements(place):
+                for _ in announcements(place, patience_of(args)):
                     # A new connection: a resting file may have been opened as unchanging.
                     journal.close()
                     page.tell(_unseen(read(journal, NEWS), seen))
@@ -152,10 +153,14 @@ def _found(args: argparse.Namespace) -> str:
     return "match" if asked else "yet"
 
 
-def announcements(place: Place) -> Iterator[None]:
+def announcements(place: Place, patience: float) -> Iterator[None]:
     """Tell whenever something has happened, until the supervisor ends; a burst is told once."""
-    with Connection(place.home) as connection:
-        connection.call("subscribe", {"from_seq": None, "names": None})
+    with Connection(place.home, patience=patience) as connection:
+        connection.call(
+            "subscribe",
+            {"from_seq": None, "names": None},
+            patience=patience,
+        )
         # What happened between the first reading and the subscription is read again.
         yield None
         try:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from uphold.cli.declared import look_by_name
+from uphold.cli.reaching import patience_of
 from uphold.cli.rendering import table
 from uphold.cli.screens import screen_of
-from uphold.cli.seeing import ask, look
+from uphold.cli.seeing import ask, tell_silence
 from uphold.cli.speaking import print_lines, print_records
 from uphold.cli.times import now
 from uphold.cli.usage import add_usage
 from uphold.cli.verdicts import exit_code
-from uphold.control.client import Connection
+from uphold.control.client import PATIENCE, Connection
 from uphold.errors import NotRunning, UpholdError
 
 if TYPE_CHECKING:
@@ -66,28 +68,40 @@ def watch(place: Place, args: argparse.Namespace) -> int:
     terminal = screen_of().terminal and not args.json
     _write(_HIDE_CURSOR if terminal else "")
     try:
-        follow(place, picture, names=args.names, companions=args.all)
-        document = look(place, args.names, companions=args.all)
+        asked = {"companions": args.all, "patience": patience_of(args)}
+        follow(place, picture, names=args.names, **asked)
+        document = look_by_name(place, args.names, **asked)
         picture.draw(document)
+    except UpholdError as error:
+        tell_silence(error)
+        raise
     finally:
         _write(_SHOW_CURSOR if terminal else "")
     return exit_code(document, named=bool(args.names))
 
 
-def follow(
+def follow(  # noqa: PLR0913 - what is asked, by name
     place: Place,
     picture: Picture,
     *,
     names: Sequence[str] = (),
     companions: bool = False,
+    patience: float = PATIENCE,
     wanted: Callable[[], bool] = lambda: True,
 ) -> None:
     """Redraw on news until the supervisor is gone or nobody wants it any more."""
     try:
-        with Connection(place.home) as news, Connection(place.home) as questions:
-            news.call("subscribe", {"from_seq": None, "names": None})
+        with (
+            Connection(place.home, patience=patience) as news,
+            Connection(place.home, patience=patience) as questions,
+        ):
+            news.call(
+                "subscribe",
+                {"from_seq": None, "names": None},
+                patience=patience,
+            )
             while wanted():
-                picture.draw(ask(questions, names, companions=companions))
+                picture.draw(ask(questions, names, companions=companions, patience=patience))
                 if news.receive(_REFRESH) is not None:
                     _gather(news)
     except (EOFError, NotRunning):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uphold.cli.records import Recorded, recorded_slots, runtime_of, stop_note_of
 from uphold.cli.times import instant_of, now
+from uphold.config.finding import declared_names
 from uphold.core.names import is_companion, nearest, slot_index, worker_of
 from uphold.core.texts import utc_text
-from uphold.errors import NoSuchWorker, UpholdError
+from uphold.errors import NoSuchWorker
 from uphold.host.proctable import boot_id, lives
 
 if TYPE_CHECKING:
@@ -39,30 +40,15 @@ def look_ourselves(
     runtime = runtime_of(home)
     slots = recorded_slots(home, runtime)
     wanted = _chosen(slots, names, companions=companions)
-    order = {name: turn for turn, name in enumerate(_in_file(config))}
-    wanted.sort(key=lambda each: order.get(worker_of(each.slot), len(order)))
+    if config is not None and len(wanted) > 1:
+        order = {name: turn for turn, name in enumerate(declared_names(config))}
+        wanted.sort(key=lambda each: order.get(worker_of(each.slot), len(order)))
     at = now()
     return {
         "schema": 1,
         "supervisor": supervisor_record(home, found, runtime),
         "workers": [_row(each, at, boot_id()) for each in wanted],
     }
-
-
-def _in_file(config: str | None) -> list[str]:
-    """Name the workers of the file; none if it is not there or no good."""
-    import os
-
-    from uphold.config.loading import load
-
-    try:
-        return (
-            []
-            if config is None
-            else [each.name for each in load(config, environ=os.environ).workers]
-        )
-    except UpholdError:
-        return []
 
 
 def anything_alive(home: str) -> bool:
@@ -198,7 +184,9 @@ def _at_rest(said: Mapping[str, Any]) -> str:
 def _why_at_rest(each: Recorded) -> str:
     if each.said.get("stays_down"):
         return f"{each.said['stays_down']}; it stays down when a supervisor starts"
+    if each.pid:
+        return _GONE  # whatever was wrong with its process is over
     error = each.said.get("last_error")
-    if _at_rest(each.said) != "stopped" and error:
+    if error:
         return str(error.get("message") if isinstance(error, dict) else error)
-    return _GONE if each.pid else "not running"
+    return "not running"

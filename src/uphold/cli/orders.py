@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uphold.cli.arguments import add_order_options
 from uphold.cli.places import locate
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.rendering import fault_text
 from uphold.cli.speaking import notice, print_document, say
 from uphold.core.texts import printable
@@ -59,7 +59,7 @@ def submit(args: argparse.Namespace, verb: str, names: Sequence[str], **details:
 
 def send(args: argparse.Namespace, method: str, params: Mapping[str, object], about: str) -> int:
     """Send a request that is an order, and print its answer."""
-    with reach(locate(args)) as connection:
+    with reach(locate(args), patience_of(args)) as connection:
         answer = connection.order(
             method,
             params,

@@ -18,21 +18,24 @@ _PAUSE: Final = 100
 """Milliseconds between two tries while a live supervisor has not opened its socket yet."""
 
 
-def reach(place: Place) -> Connection:
-    """Connect to the supervisor of a home; one that is just starting gets 3 s for its socket."""
+def reach(place: Place, patience: float = PATIENCE) -> Connection:
+    """Connect to the supervisor of a home; one that is just starting gets 3 s for its socket.
+
+    `patience` limits how long one that is there may take to let us in.
+    """
     try:
-        return Connection(place.home)
+        return Connection(place.home, patience=patience)
     except NotRunning:
         if not _is_owned(place):
             raise
     for _ in range(_TRIES):
         select.poll().poll(_PAUSE)
         try:
-            return Connection(place.home)
+            return Connection(place.home, patience=patience)
         except NotRunning:
             if not _is_owned(place):
                 break
-    return Connection(place.home)
+    return Connection(place.home, patience=patience)
 
 
 def patience_of(args: argparse.Namespace) -> float:

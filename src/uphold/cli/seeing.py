@@ -29,16 +29,16 @@ def look(
 ) -> dict[str, Any]:
     """Give the status document; it never says running without a live process behind it."""
     found = owner_of(place.home)
+    patience = PATIENCE if patience is None else patience
     if found.standing == "running":
         try:
-            with Connection(place.home) as connection:
+            with Connection(place.home, patience=patience) as connection:
                 document = ask(connection, names, companions=companions, patience=patience)
         except NotRunning:
             pass  # it lives and has no socket yet: we look for ourselves
         except UpholdError as error:
             if error.code != "UPH_SUPERVISOR_GONE":
-                if error.code == "UPH_SUPERVISOR_SILENT":
-                    error.exit_code = STATUS_CANNOT_TELL
+                tell_silence(error)
                 raise
             found = owner_of(place.home)
         else:
@@ -47,6 +47,12 @@ def look(
     from uphold.cli.offline import look_ourselves
 
     return look_ourselves(place.home, found, names, companions=companions, config=place.config)
+
+
+def tell_silence(error: UpholdError) -> None:
+    """Let the exit code say so if a supervisor lives and nobody can tell how it is."""
+    if error.code == "UPH_SUPERVISOR_SILENT":
+        error.exit_code = STATUS_CANNOT_TELL
 
 
 def refuse_unknown(place: Place, names: Iterable[str]) -> None:
@@ -101,12 +107,12 @@ def ask(
     names: Sequence[str] = (),
     *,
     companions: bool = False,
-    patience: float | None = None,
+    patience: float = PATIENCE,
 ) -> dict[str, Any]:
     """Ask a supervisor for its status document."""
     document: dict[str, Any] = connection.call(
         "status",
         {"names": list(names), "all": companions},
-        patience=PATIENCE if patience is None else patience,
+        patience=patience,
     )
     return document

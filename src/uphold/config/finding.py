@@ -2,8 +2,8 @@
 
 The command line needs this for every verb, also when the file is broken: a supervisor that runs
 must stay within reach of `status` and `stop`. So nothing here validates, and parsers are loaded
-only if the file seems to say something about its home. Paths are text: pathlib is loaded only by
-callers who want a `Path`.
+only if the file seems to say something about its home, or is asked for names. Paths are text:
+pathlib is loaded only by callers who want a `Path`.
 """
 # ruff: noqa: PTH100, PTH113, PTH117, PTH118, PTH120
 
@@ -89,6 +89,18 @@ def declared_home(config: str, environ: Mapping[str, str]) -> str | None:
     return _substituted(home, config, environ) if "$" in home else home
 
 
+def declared_names(config: str) -> list[str]:
+    """Name the workers of a file in its order, right or wrong; none if it cannot be read."""
+    from uphold.config.documents import Unparsable  # noqa: PLC0415 - often not needed
+    from uphold.config.files import NotRead, Shelf  # noqa: PLC0415
+
+    try:
+        workers = _tables_in(Shelf().read(config), config).get("workers")
+    except (NotRead, Unparsable):
+        return []
+    return [str(name) for name in workers] if isinstance(workers, dict) else []
+
+
 def _folders(start: str, environ: Mapping[str, str]) -> Iterator[str]:
     folder = start
     while True:
@@ -105,18 +117,24 @@ def _folders(start: str, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _home_in(text: str, config: str) -> Any:
-    from uphold.config.documents import Unparsable, parse  # noqa: PLC0415 - often not needed
+    from uphold.config.documents import Unparsable  # noqa: PLC0415 - often not needed
 
     try:
-        tables: Any = parse(text, config).tables
+        supervisor = _tables_in(text, config).get("supervisor")
     except Unparsable:
         pattern = _HOME_IN_TOML if config.endswith(".toml") else _HOME_IN_YAML
         match = re.search(pattern, text)
         return match[2] if match else None
-    if isinstance(tables.get("uphold"), dict):
-        tables = tables["uphold"]
-    supervisor = tables.get("supervisor")
     return supervisor.get("home") if isinstance(supervisor, dict) else None
+
+
+def _tables_in(text: str, config: str) -> dict[str, Any]:
+    """Read the tables of a file, or of its part that is ours."""
+    from uphold.config.documents import parse  # noqa: PLC0415 - often not needed
+
+    tables = parse(text, config).tables
+    part = tables.get("uphold")
+    return part if isinstance(part, dict) else tables
 
 
 def _substituted(home: str, config: str, environ: Mapping[str, str]) -> str | None:

@@ -34,7 +34,7 @@ MARGIN: Final = 1.0
 """Seconds we wait longer than the supervisor does: its own answer knows more than our silence."""
 
 _TO_CONNECT: Final = 5.0
-"""Seconds a supervisor has for taking in who stands in front of its door, if many do."""
+"""Seconds a supervisor has for accepting a connection, if many wait for that."""
 
 _NOTICE_AFTER: Final = 1.0
 _CHUNK: Final = 1 << 16
@@ -45,8 +45,9 @@ _CREDENTIALS: Final = 12
 class Connection:
     """One conversation with the supervisor that owns a home."""
 
-    def __init__(self, home: str, *, to_connect: float = _TO_CONNECT) -> None:
-        self._socket = _connect(home, to_connect)
+    def __init__(self, home: str, *, patience: float = PATIENCE) -> None:
+        """`patience` limits how long we wait to be let in; never longer than 5 s."""
+        self._socket = _connect(home, min(_TO_CONNECT, patience))
         self._received = bytearray()
         self._requests = 0
 
@@ -203,7 +204,8 @@ def _connect(home: str, seconds: float) -> socket:
         connection.connect(f"/proc/self/fd/{folder}/{SOCKET_NAME}")
     except BlockingIOError as cause:
         connection.close()
-        raise _silent(f"the supervisor let nobody in for {seconds:g} s, and many wait.") from cause
+        within = f"within {seconds:g} s"
+        raise _silent(f"the supervisor did not accept a connection {within}.") from cause
     except OSError as cause:
         connection.close()
         raise _unreachable(home, cause) from cause
@@ -213,7 +215,8 @@ def _connect(home: str, seconds: float) -> socket:
 
 
 def _timeval(seconds: float) -> tuple[int, int]:
-    return int(seconds), int(seconds % 1 * 1_000_000)
+    whole, part = divmod(max(1, round(seconds * 1_000_000)), 1_000_000)  # zero means for ever
+    return whole, part
 
 
 def _unreachable(home: str, cause: OSError) -> UpholdError:
@@ -241,8 +244,7 @@ def _silent(message: str, more: str = "") -> UpholdError:
 def _unaccepted(seconds: float) -> UpholdError:
     return _silent(
         f"the supervisor did not accept the order within {seconds:g} s; nothing is known of it.",
-        ", and may still find the order when it goes on; one of an earlier version tells only "
-        "the outcome: `uphold jobs` shows where the order stands",
+        ". It may still carry the order out when it goes on; `uphold jobs` shows",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from uphold.core.health import slot_health
 from uphold.core.names import is_companion
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from uphold.core.specs import WorkerSpec
     from uphold.core.statuses import SlotStatus
 
+_WANTED_STATES: Final = {
+    Need.STARTED: (State.RUNNING, State.EXITED),
+    Need.HEALTHY: (State.RUNNING,),
+    Need.COMPLETED: (State.EXITED,),
+}
+
 
 def unmet(entry: Entry, declaration: Declaration, observed: Observed) -> str | None:
     """Name the first thing this worker waits for; None when it may start."""
@@ -31,22 +37,19 @@ def unmet(entry: Entry, declaration: Declaration, observed: Observed) -> str | N
     return None
 
 
-def _is_met(entry: Entry, need: Need, observed: Observed) -> bool:
-    wanted_states = {
-        Need.STARTED: (State.RUNNING, State.EXITED),
-        Need.HEALTHY: (State.RUNNING,),
-        Need.COMPLETED: (State.EXITED,),
-    }[need]
-    statuses = [observed.slots.get(slot) for slot in entry.slots()]
-    if not statuses or any(status is None for status in statuses):
-        return False
-    return all(
+def meets(status: SlotStatus | None, entry: Entry, need: Need) -> bool:
+    """Tell whether one slot of a worker is what those who come after it need."""
+    return (
         status is not None
-        and _arrived(status, entry) in wanted_states
+        and _arrived(status, entry) in _WANTED_STATES[need]
         and (status.state is not State.EXITED or ended_well(status))
         and (need is not Need.HEALTHY or slot_health(status) is Health.HEALTHY)
-        for status in statuses
     )
+
+
+def _is_met(entry: Entry, need: Need, observed: Observed) -> bool:
+    slots = entry.slots()
+    return bool(slots) and all(meets(observed.slots.get(slot), entry, need) for slot in slots)
 
 
 def _arrived(status: SlotStatus, entry: Entry) -> State:

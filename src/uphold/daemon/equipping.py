@@ -31,13 +31,9 @@ from uphold.wire.envelopes import fault_shape
 from uphold.wire.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from uphold.host.homes import Home
     from uphold.host.looping import WatchedSelector
     from uphold.host.processes.birth import Birthright
-
-    Reread = Callable[[], Coroutine[object, object, None]]
 
 _LAST_STORIES: Final = 2.0
 """Seconds that whoever writes the log has to finish."""

@@ -124,7 +124,8 @@ class Handling:
         is told to end finishes it first.
         """
         if isinstance(job.accepted.wish, orders.Errand):
-            return await job.done
+            # Whoever waits may be cancelled; the order goes on, and others wait for it too.
+            return await asyncio.shield(job.done)
         limit = patience(job.accepted.wish, self._supervisor.snapshot().declaration)
         ending = asyncio.ensure_future(self._ending.wait())
         both: set[asyncio.Future[Any]] = {job.done, ending}

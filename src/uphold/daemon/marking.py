@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from uphold.core import orders
@@ -45,23 +44,28 @@ class Markers:
         self._mirrored: dict[str, bool | None] | None = None
         """Which markers stood when holds and markers were last in step, None for one that we were
         about to change; None as a whole: not read yet."""
+        self._written = b""
+        """What the file says of them; written again only if there is something else to say."""
 
     async def mirror(self) -> None:
         """Bring holds and pause markers in step: a marker made or removed by hand is an order."""
         if self._mirrored is None:
             self._mirrored = await asyncio.to_thread(_read, self._kept, self._spec.share)
-        before = dict(self._mirrored)
+            self._written = self._shown(self._mirrored)
         try:
             for name in self._watched():
                 await self._bring_in_step(name, self._mirrored)
         finally:
-            if self._mirrored != before:
-                await self._write_down(self._mirrored)
+            await self._write_down(self._mirrored)
 
     async def _write_down(self, mirrored: dict[str, bool | None]) -> None:
         """Let the next supervisor, or the next pass, know what a hand has changed since."""
-        content = encode({"share": self._spec.share, "markers": mirrored})
-        await asyncio.to_thread(_keep, self._kept, content)
+        content = self._shown(mirrored)
+        if content != self._written and await asyncio.to_thread(_keep, self._kept, content):
+            self._written = content
+
+    def _shown(self, mirrored: dict[str, bool | None]) -> bytes:
+        return encode({"share": self._spec.share, "markers": mirrored})
 
     async def _bring_in_step(self, name: str, mirrored: dict[str, bool | None]) -> None:
         """Bring one marker in step with its hold, and note whether it stands then."""
@@ -113,6 +117,9 @@ def _read(path: Path, share: str) -> dict[str, bool | None]:
         return {}
 
 
-def _keep(path: Path, content: bytes) -> None:
-    with suppress(OSError):  # a full disk: a hand that acts before the next start is not seen
+def _keep(path: Path, content: bytes) -> bool:
+    try:
         write_atomically(path, content)
+    except OSError:  # a full disk: until there is room, no hand is seen after the next start
+        return False
+    return True

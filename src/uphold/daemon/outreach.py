@@ -187,8 +187,16 @@ class Outreach:
         """Look at a share; a mistake of ours in one look must not end all others."""
         try:
             await life.look(watch=True)
+        except asyncio.CancelledError as problem:
+            task = asyncio.current_task()
+            if (task is not None and task.cancelling()) or not self._engine.running:
+                raise
+            self._tell_failed(problem)  # nobody has cancelled us: something in the look was
         except Exception as problem:  # noqa: BLE001 - the boundary of a look: told, then on
-            self._around.log.write("ERROR", "share.failed", f"a look at the share: {problem!r}")
+            self._tell_failed(problem)
+
+    def _tell_failed(self, problem: BaseException) -> None:
+        self._around.log.write("ERROR", "share.failed", f"a look at the share: {problem!r}")
 
     def _configured(self, _revision: object) -> None:
         """Hear of a new configuration, from whatever thread read it."""

@@ -219,7 +219,7 @@ async def _serve_owned(  # noqa: PLR0915 - introduces everybody to everybody
             asyncio.create_task(reflect(supervisor, mirror, about, clock), name="mirror"),
         ]
         for task in (*helpers, stories):
-            task.add_done_callback(partial(_report_failure, log))
+            task.add_done_callback(partial(_report_failure, log, lambda: supervisor.running))
         _listen_to_signals(supervisor, config, reread)
         await supervisor.settled(_FIRST_STARTS)
         _say_ready(launch.ready_fd, owner.pid, supervisor)
@@ -252,10 +252,18 @@ def _owed(supervisor: Supervisor, config: FileConfig, copies: Copies) -> StoreSp
     return None if copies.away else config.current.settings.store
 
 
-def _report_failure(log: BookLog, task: asyncio.Task[None]) -> None:
-    """Say so when a helper ends by a mistake of ours: it must not vanish without a word."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.write("CRITICAL", "supervisor.broken", f"{task.get_name()} ended: {error!r}")
+def _report_failure(log: BookLog, running: Callable[[], bool], task: asyncio.Task[None]) -> None:
+    """Say so when a helper ends by a mistake of ours: it must not vanish without a word.
+
+    Helpers are cancelled when the supervisor has ended, and never before.
+    """
+    if task.cancelled():
+        error = "it was cancelled" if running() else None
+    else:
+        failure = task.exception()
+        error = None if failure is None else repr(failure)
+    if error is not None:
+        log.write("CRITICAL", "supervisor.broken", f"{task.get_name()} ended: {error}")
 
 
 async def _follow_config(

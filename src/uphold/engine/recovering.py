@@ -82,7 +82,15 @@ def with_overrides(declaration: Declaration, overrides: Mapping[str, Override]) 
     return replace(declaration, workers=MappingProxyType(workers))
 
 
-def without_numbers(text: str) -> str | None:
+def with_remembered(memory: Memory, remembered: Mapping[str, str] | None) -> Memory:
+    """Put back what people ordered earlier where the journal was lost, and with it their orders."""
+    if memory.overrides or not remembered:
+        return memory
+    kept = {name: _without_numbers(text) for name, text in remembered.items()}
+    return replace(memory, overrides={name: text for name, text in kept.items() if text})
+
+
+def _without_numbers(text: str) -> str | None:
     """Keep what an override wants, without the versions of a declaration that was lost."""
     override = replace(decode_override(text), nudge=0, kick=0, pardon=0)
     return encode_override(override)

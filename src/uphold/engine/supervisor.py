@@ -39,7 +39,7 @@ from uphold.engine.recovering import (
     numbered,
     recover,
     with_overrides,
-    without_numbers,
+    with_remembered,
 )
 from uphold.engine.telling import news_of, supervisor_note
 from uphold.ports.journals import Batch
@@ -209,10 +209,7 @@ class Supervisor:
         self._life.say("INFO", "supervisor.starting", "starts")
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
-        memory = self._world.journal.recall()
-        if not memory.overrides and self._world.remembered:
-            remembered = {n: without_numbers(t) for n, t in self._world.remembered.items()}
-            memory = replace(memory, overrides={n: t for n, t in remembered.items() if t})
+        memory = with_remembered(self._world.journal.recall(), self._world.remembered)
         self._introduce(memory)
         try:
             await self._begin(memory, only_to_stop=only_to_stop, forgive=forgive)

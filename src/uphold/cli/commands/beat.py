@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from uphold.cli.arguments import count
 from uphold.cli.places import locate
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.speaking import print_document
 from uphold.errors import EXIT_DONE
 
@@ -29,8 +29,10 @@ def run(args: argparse.Namespace) -> int:
     """Hand it in; it is refused if it cannot be true."""
     words = ("seq", "status", "progress", "error", "summary", "nonce")
     said = {word: getattr(args, word) for word in words if getattr(args, word) is not None}
-    with reach(locate(args)) as connection:
-        document = connection.call("beat", {"worker": args.name, **said})
+    with reach(locate(args), patience_of(args)) as connection:
+        document = connection.call(
+            "beat", {"worker": args.name, **said}, patience=patience_of(args)
+        )
     if args.json:
         print_document(document)
     return EXIT_DONE

@@ -15,7 +15,7 @@ from uphold.cli.history import (
     words,
 )
 from uphold.cli.places import locate
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.records import journal_of
 from uphold.cli.seeing import refuse_unknown
 from uphold.core.names import worker_of
@@ -141,8 +141,12 @@ def _matches(event: dict[str, Any], args: argparse.Namespace) -> bool:
 
 
 def _stream(place: Place, args: argparse.Namespace, last: int | None) -> Iterator[dict[str, Any]]:
-    with reach(place) as connection:
-        connection.call("subscribe", {"from_seq": last, "names": args.names or None})
+    with reach(place, patience_of(args)) as connection:
+        connection.call(
+            "subscribe",
+            {"from_seq": last, "names": args.names or None},
+            patience=patience_of(args),
+        )
         for event in events_on(connection):
             # The stream may begin with the event we already have.
             new = last is None or event.get("type") == "gap" or int(event.get("seq", 0)) > last

@@ -84,7 +84,7 @@ def _create(args: argparse.Namespace, place: Place, settings: Settings, inbox: I
         sender=sender,
         rules=_rules(args.handler, worker, inbox, sender),
     )
-    job_id = _announce(place, draft.flag)
+    job_id = _announce(args, place, draft.flag)
     path = _on_share(inbox, lambda share, _: send(share, draft))
     told = {
         "schema": 1,
@@ -139,10 +139,10 @@ def _rules(handler: str, worker: str, inbox: InboxSpec, sender: SenderSpec | Non
     )
 
 
-def _announce(place: Place, flag: Any) -> str | None:
+def _announce(args: argparse.Namespace, place: Place, flag: Any) -> str | None:
     """Put a queued job and an audit row on record where a supervisor runs here; else nobody can."""
     from uphold.cli.orders import author
-    from uphold.cli.reaching import reach
+    from uphold.cli.reaching import patience_of, reach
     from uphold.errors import NotRunning
 
     params = {
@@ -154,8 +154,8 @@ def _announce(place: Place, flag: Any) -> str | None:
         "author": author(),
     }
     try:
-        with reach(place) as connection:
-            answer: dict[str, Any] = connection.call("announce", params)
+        with reach(place, patience_of(args)) as connection:
+            answer: dict[str, Any] = connection.call("announce", params, patience=patience_of(args))
     except NotRunning:
         return None
     return str(answer["job_id"])

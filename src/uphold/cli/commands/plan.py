@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from uphold.core.statuses import Identity
+    from uphold.ports.drivers import Trace
 
 EXIT_CHANGES: Final = 2
 
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask the supervisor to compare the file with what runs; without one, foresee a start."""
     place = locate(args)
     try:
-        with reach(place) as connection:
+        with reach(place, patience_of(args)) as connection:
             document = connection.call("plan", patience=patience_of(args))
     except NotRunning:
         document = _from_nothing(place)
@@ -45,15 +46,47 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _from_nothing(place: Place) -> dict[str, Any]:
-    from uphold.cli.foretelling import foretell
+    from uphold.cli.foretelling import Sight, foretell
     from uphold.config.loading import load
-    from uphold.host.clock import MachineClock, boot_id
+    from uphold.host.clock import MachineClock
+    from uphold.host.proctable import boot_id
     from uphold.wire.views import change_view
 
     settings = load(require_config(place), environ=os.environ)
-    memory = recalled(place.home)
-    changes = foretell(settings.workers, memory, boot_id(), _lives, MachineClock().now())
+    sight = Sight(
+        boot_id=boot_id(),
+        now=MachineClock().now(),
+        lives=_lives,
+        strays=_strays(place.home),
+    )
+    changes = foretell(settings.workers, recalled(place.home), sight)
     return {"schema": 1, "changes": [change_view(each) for each in changes]}
+
+
+def _strays(home: str) -> list[Trace]:
+    """Find what lives by the word of the slots' own files: the books may be lost, or behind."""
+    from pathlib import Path
+
+    from uphold.core.names import worker_of
+    from uphold.core.specs import WorkerSpec
+    from uphold.host.processes.slotlocks import read_record
+    from uphold.ports.drivers import Trace
+
+    found = []
+    for path in sorted(Path(home, "slots").glob("*.lock")):
+        record, slot = read_record(path), path.name.removesuffix(".lock")
+        identity = None if record is None else record.identity
+        if record is not None and identity is not None and _lives(identity):
+            spec = WorkerSpec(name=worker_of(slot))
+            trace = Trace(
+                slot=slot,
+                generation=record.generation,
+                nonce=record.nonce,
+                identity=identity,
+                spec=spec,
+            )
+            found.append(trace)
+    return found
 
 
 def _lives(process: Identity) -> bool:

@@ -8,7 +8,7 @@ from uphold.cli.arguments import add_order_options
 from uphold.cli.changes import change_lines
 from uphold.cli.orders import order_params, tell_results
 from uphold.cli.places import locate
-from uphold.cli.reaching import reach
+from uphold.cli.reaching import patience_of, reach
 from uphold.cli.screens import screen_of
 from uphold.cli.speaking import notice, say
 
@@ -23,7 +23,7 @@ def declare_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Give the order, show what changed and what was observed."""
-    with reach(locate(args)) as connection:
+    with reach(locate(args), patience_of(args)) as connection:
         answer = connection.order(
             "reload",
             order_params(args),

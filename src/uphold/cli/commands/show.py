@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask the supervisor, or show what was recorded."""
     place = locate(args)
     if owner_of(place.home).standing == "running":
-        with reach(place) as connection:
+        with reach(place, patience_of(args)) as connection:
             document = connection.call("show", {"name": args.name}, patience=patience_of(args))
     else:
         document = _without_supervisor(place, args.name)

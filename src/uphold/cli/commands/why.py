@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask the supervisor, or say what can be seen without one."""
     place = locate(args)
     if owner_of(place.home).standing == "running":
-        with reach(place) as connection:
+        with reach(place, patience_of(args)) as connection:
             document = connection.call("why", {"name": args.name}, patience=patience_of(args))
     else:
         document = _without_supervisor(place, args.name)
