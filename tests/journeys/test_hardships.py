@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from journeys.site import Site, eventually, is_gone
+from proofs import disks
 
 pytestmark = pytest.mark.slow
 
@@ -397,3 +398,25 @@ def test_an_answer_that_cannot_be_written_says_so_and_leaves_no_crash_file(site)
         assert "cannot write the answer" in done.stderr
         assert "Traceback" not in done.stderr
     assert not list((site.home / "logs").glob("crash-*"))
+
+
+@pytest.mark.accepts("P14")
+def test_a_disk_without_room_for_one_more_file_keeps_nobody_from_stopping(site):
+    if reason := disks.why_not():
+        pytest.skip(reason)
+    with disks.mounted("-t", "tmpfs", "-o", "size=8m,nr_inodes=60,mode=700", "tmpfs", site.home):
+        try:
+            site.workers(web="exec sleep 1000")
+            site.ok("start")
+            pid = site.worker("web")["pid"]
+            site.kill_supervisor()
+            (site.home / "logs/daemon.out").unlink()
+            with suppress(OSError):
+                for number in range(100):
+                    (site.home / f"ballast.{number}").touch()
+            site.ok("stop")
+            assert is_gone(pid)
+        finally:
+            for path in site.home.glob("ballast.*"):
+                path.unlink()
+            site.close()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -156,7 +157,7 @@ def stop_left_overs(home: str, **authorship: str) -> dict[str, Any]:
                 *("--home", home, "--stop-left-overs"),
                 *(word for key, text in authorship.items() for word in (f"--{key}", text)),
             ],
-            output=f"{home}/logs/{DAEMON_OUTPUT}",
+            output=_output_or_nothing(f"{home}/logs/{DAEMON_OUTPUT}"),
             passed=writing,
             session=True,
             stdout=writing,
@@ -238,6 +239,18 @@ def _open_output(path: str) -> int:
             code="UPH_HOME_UNWRITABLE",
             remedy="Is the disk full or read-only?",
         ) from cause
+
+
+def _output_or_nothing(path: str) -> str:
+    """Have no file rather than fail, where the disk is full: that keeps nobody from stopping."""
+    try:
+        os.close(_open_output(path))
+    except HostFailure as problem:
+        cause = problem.__cause__
+        if not isinstance(cause, OSError) or cause.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return os.devnull
+    return path
 
 
 def _inherited() -> list[int]:
