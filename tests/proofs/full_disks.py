@@ -300,7 +300,8 @@ def tell(this, kind):
         ballast.lift()
     took = catch_up(this)
     this.wrong += shorter(before, this.station.home)
-    finish(this, hindered=kind == "quota" or this.chance.random() < 0.5)
+    hindered = kind == "quota" or this.chance.random() < 0.5
+    finish(this, hindrance=(kind if kind in BTRFS else "both") if hindered else "")
     return took
 
 
@@ -345,7 +346,7 @@ def readonly(this):
     start(this)
     took = catch_up(this)
     this.wrong += shorter(before, this.station.home)
-    finish(this, hindered=False)
+    finish(this)
     return took
 
 
@@ -494,15 +495,15 @@ def shorter(before, home):
     ]
 
 
-def finish(this, *, hindered):
+def finish(this, *, hindrance=""):
     """End everything, sometimes with a disk that is full again; then read the log back."""
     (this.station.folder / "enough").touch()
     written = this.station.folder / "done"
     until(written.exists, PATIENCE, "the writer to have written its last line")
     number = int(written.read_text())
-    if not hindered:
+    if not hindrance:
         until(lambda: not talk(this, number), PATIENCE, "the last line to arrive in the log")
-    ballast = Ballast(this.station.home, "both" if hindered else "")
+    ballast = Ballast(this.station.home, hindrance)
     stop(this)
     ballast.lift()
 
