@@ -168,7 +168,6 @@ def _change(entry: Entry | None, spec: WorkerSpec, ordered: Override) -> Change:
 
 _WITHHELD: Final = {
     Admin.QUARANTINED: "new, quarantined until approved",
-    Admin.PAUSED: "paused",
     Admin.DISABLED: "new, disabled",
     Admin.ENABLED: "new, started only on request",
 }
@@ -183,8 +182,6 @@ def _fresh(entry: Entry) -> Change:
         return Change(name=name, action="start", reason="new")
     if entry.override.withheld:
         return Change(name=name, action="none", reason="what it runs from is being changed")
-    if entry.withheld_by_order:
-        admin = "stopped" if entry.admin is Admin.ENABLED else str(entry.admin)
-        by = f" by {entry.withheld_by}" if entry.withheld_by else ""
-        return Change(name=name, action="none", reason=f"{admin}{by}")
+    if entry.ordered_down:
+        return Change(name=name, action="none", reason=entry.ordered_down)
     return Change(name=name, action="none", reason=_WITHHELD[entry.admin])

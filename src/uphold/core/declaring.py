@@ -17,8 +17,8 @@ from uphold.core.overrides import (
     PLAIN,
     Author,
     Override,
-    author_of,
     file_says,
+    reason,
     signed,
     still_in_force,
 )
@@ -58,16 +58,11 @@ class Entry:
         return Admin.ENABLED
 
     @property
-    def withheld_by(self) -> str:
-        """Who ordered that it shall not run, and why; empty where that is not known."""
+    def ordered_down(self) -> str:
+        """Which order it is that keeps it down, and whose; empty where the file alone does."""
         key = _WITHHOLDING[self.admin]
-        return author_of(self.override, key).by if self.withheld_by_order else ""
-
-    @property
-    def withheld_by_order(self) -> bool:
-        """Tell whether a person ordered that it shall not run, rather than the file alone."""
-        value = getattr(self.override, _WITHHOLDING[self.admin])
-        return value is (self.admin in (Admin.QUARANTINED, Admin.PAUSED))
+        by_order = getattr(self.override, key) is (self.admin in (Admin.QUARANTINED, Admin.PAUSED))
+        return reason(self.override, key) if by_order else ""
 
     @property
     def up(self) -> bool:

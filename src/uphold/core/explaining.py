@@ -112,17 +112,15 @@ def _is_wanted(entry: Entry, status: SlotStatus) -> bool:
 def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
     if entry is None:
         return "no longer declared"
-    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
+    if entry.ordered_down:
+        return entry.ordered_down
     match entry.admin:
-        case Admin.PAUSED:
-            return f"paused{by}"
         case Admin.DISABLED:
-            return f"disabled{by if entry.withheld_by_order else ' in the file'}"
+            return "disabled in the file"
         case Admin.QUARANTINED:
-            return f"quarantined{by or ' until approved'}"
+            return "quarantined until approved"
     if not entry.up:
-        ordered = entry.withheld_by_order
-        return f"stopped{by}" if ordered else "started only on request (autostart is off)"
+        return "started only on request (autostart is off)"
     if entry.override.withheld:
         return "kept down while what it runs from is changed"
     return f"stopped {lasting} ago" if status.generation else "not started yet"
@@ -145,19 +143,20 @@ def explain(name: str, declaration: Declaration, observed: Observed, now: Instan
 def _wish(name: str, entry: Entry | None) -> str:
     if entry is None:
         return f"'{name}' is no longer declared, so it shall not run."
-    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
+    ordered = entry.ordered_down
     match entry.admin:
         case Admin.PAUSED:
-            return f"'{name}' is held: paused{by}. It shall not run until: uphold resume {name}."
+            return f"'{name}' is held: {ordered}. It shall not run until: uphold resume {name}."
         case Admin.DISABLED:
-            how = by if entry.withheld_by_order else " in the file"
-            return f"'{name}' is disabled{how}. It shall not run until: uphold enable {name}."
+            how = ordered or "disabled in the file"
+            return f"'{name}' is {how}. It shall not run until: uphold enable {name}."
         case Admin.QUARANTINED:
-            return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
+            how = ordered or "quarantined"
+            return f"'{name}' is {how}. It shall not run until: uphold approve {name}."
     if entry.spec.remote:
         return f"'{name}' runs elsewhere and is listened to."
     if not entry.up:
-        how = f"stopped{by}" if entry.withheld_by_order else "autostart is off"
+        how = ordered or "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
     if entry.override.withheld:
         return f"What '{name}' runs from is being changed; it comes back after that: uphold jobs."

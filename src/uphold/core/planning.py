@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     """What to do, or when to look again, or neither."""
 
 _AFTER_A_FAILED_KILL: Final = 5.0
+_CLOSING: Final = "the supervisor is stopping"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,7 +364,7 @@ def _stop_in_order(
         return None
     if situation.declaration.closing == "stop":
         forgives = not _goes_on_counting(entry, situation)
-        return Stop(slot=status.slot, why="the supervisor is stopping", forgives=forgives)
+        return Stop(slot=status.slot, why=_CLOSING, forgives=forgives)
     return Stop(slot=status.slot, why=_why_unwanted(entry, declared=declared))
 
 
@@ -403,12 +404,15 @@ def _why_unwanted(entry: Entry | None, *, declared: bool) -> str:
         return "no longer declared"
     if not declared:
         return f"scaled to {entry.replicas}"
-    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
+    if entry.ordered_down:
+        return entry.ordered_down
     if entry.admin is not Admin.ENABLED:
-        return f"{entry.admin}{by}"
+        return str(entry.admin)
     if not entry.up:
-        return f"stopped{by}" if entry.withheld_by_order else "not wanted"
-    return "kept down while what it runs from is changed"
+        return "not wanted"
+    if entry.override.withheld:
+        return "kept down while what it runs from is changed"
+    return _CLOSING
 
 
 def _everybody(declaration: Declaration, observed: Observed) -> Iterable[str]:
