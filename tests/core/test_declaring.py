@@ -64,6 +64,12 @@ def test_a_worker_follows_the_file_until_somebody_orders_otherwise():
     assert worker.ordered_down == ""
 
 
+def test_a_slot_that_was_scaled_away_is_not_wanted_nor_is_any_of_a_worker_kept_down():
+    worker = Entry(spec=replace(web, replicas=2))
+    assert [worker.wants(slot) for slot in ("web", "web.2", "web.3")] == [True, True, False]
+    assert not Entry(spec=replace(web, replicas=2, enabled=False)).wants("web")
+
+
 @pytest.mark.accepts("M-16", "M-17", "B-45")
 @pytest.mark.parametrize(
     ("spec", "admin", "up"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core.declaring import Entry, follow_file
 from uphold.core.names import is_companion
-from uphold.core.overrides import PLAIN, Override, after_absence
+from uphold.core.overrides import PLAIN, Override, after_absence, reason
 from uphold.core.restarts import still_comes_back
 from uphold.core.specs import Kind, WorkerSpec
 from uphold.core.statuses import Admin, SlotStatus, State
@@ -106,6 +106,21 @@ def begins_anew(status: SlotStatus, spec: WorkerSpec) -> bool:
     if status.state is State.EXITED and status.exit is not None and still_comes_back(status, spec):
         return True
     return status.state is State.FAILED or bool(restarting(status.terms, spec))
+
+
+def asked_again(entry: Entry, status: SlotStatus) -> str | None:
+    """Say why a slot that has ended may start afresh: a person or a changed file wants it."""
+    override = entry.override
+    if override.nudge > status.started_seen:
+        return reason(override, "nudge")
+    if override.kick > status.seen:
+        return reason(override, "kick")
+    if entry.spec.schedule is not None:
+        return None  # what the file changed is for its next run
+    if status.terms is None or not begins_anew(status, entry.spec):
+        return None
+    keys = restarting(status.terms, entry.spec)
+    return f"changed: {', '.join(keys)}" if keys else "its terms changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,14 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from uphold.core import orders
-from uphold.core.names import is_companion, is_worker_name, nearest, slot_name, worker_of
+from uphold.core.names import (
+    is_companion,
+    is_worker_name,
+    nearest,
+    slot_index,
+    slot_name,
+    worker_of,
+)
 from uphold.core.orders import Order, Refusal
 from uphold.core.overrides import (
     PLAIN,
@@ -79,6 +86,10 @@ class Entry:
     def wanted(self) -> bool:
         """Tell whether its slots shall run, all things considered."""
         return self.admin is Admin.ENABLED and self.up and not self.override.withheld
+
+    def wants(self, slot: str) -> bool:
+        """Tell whether this slot shall run; it may be one that was scaled away."""
+        return self.wanted and slot_index(slot) <= self.replicas
 
     def slots(self) -> tuple[str, ...]:
         """Name the slots it shall have."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.absorbing import duration_text
-from uphold.core.changes import begins_anew
-from uphold.core.names import slot_index
+from uphold.core.changes import asked_again
 from uphold.core.restarts import due, exhausted, still_comes_back
 from uphold.core.schedules import next_text, rule_text
 from uphold.core.specs import Instant
@@ -29,8 +28,14 @@ _STATE_WORDS: Final = {
 }
 
 
+_ENDED: Final = (State.BACKOFF, State.EXITED, State.FAILED)
+
+
 def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
     """Give the reason for a slot's state in one short line."""
+    again = _again(entry, status)
+    if again is not None:
+        return f"{status.why}; starts again: {again}"
     match status.state:
         case State.RUNNING:
             return _why_running(status, now)
@@ -46,15 +51,20 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
             return status.why
         case State.FAILED:
             return f"{status.why}{_next_run(entry, status)}"
-        case State.EXITED if _next_run(entry, status):
-            return f"{status.why}{_next_run(entry, status)}"
         case State.EXITED:
-            return f"{status.why}{_policy(entry, status)}"
+            return f"{status.why}{_next_run(entry, status) or _policy(entry, status)}"
         case State.STOPPED:
             lasting = duration_text(max(0.0, now - status.since))
             return _why_stopped(entry, status, lasting)
         case _:
             assert_never(status.state)
+
+
+def _again(entry: Entry | None, status: SlotStatus) -> str | None:
+    """Say why a slot that has ended is started again as soon as anybody acts, if it is."""
+    if status.state not in _ENDED or entry is None or not entry.wants(status.slot):
+        return None
+    return asked_again(entry, status)
 
 
 def _policy(entry: Entry | None, status: SlotStatus) -> str:
@@ -92,7 +102,7 @@ def _why_stopping(status: SlotStatus, now: Instant) -> str:
 
 
 def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
-    if entry is None or not _is_wanted(entry, status):
+    if entry is None or not entry.wants(status.slot):
         return status.why
     spec = entry.spec
     if not still_comes_back(status, spec):
@@ -102,11 +112,6 @@ def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
     left = max(0.0, due(status, spec) - now)
     tries = "" if spec.max_restarts is None else f", try {status.failures} of {spec.max_restarts}"
     return f"{status.why}; starts again in {duration_text(left)}{tries}"
-
-
-def _is_wanted(entry: Entry, status: SlotStatus) -> bool:
-    """Tell whether this slot shall run; it may be one that was scaled away."""
-    return entry.wanted and slot_index(status.slot) <= entry.replicas
 
 
 def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
@@ -179,7 +184,7 @@ def _next(
     status: SlotStatus,
     now: Instant,
 ) -> str:
-    if entry is None or not _is_wanted(entry, status):
+    if entry is None or not entry.wants(status.slot) or _again(entry, status) is not None:
         return ""
     spec = entry.spec
     name = spec.name
@@ -198,7 +203,7 @@ def _next(
         case State.WAITING:
             return "It starts as soon as that is so."
         case State.EXITED:
-            return _after_its_end(spec, status)
+            return _no_other_run(spec)
         case State.RUNNING:
             count = "never restarted" if not status.restarts else f"restarted {status.restarts} x"
             return f"Generation {status.generation}, {count} by itself."
@@ -208,7 +213,7 @@ def _next(
 
 def _after_back_off(spec: WorkerSpec, status: SlotStatus, now: Instant) -> str:
     if not still_comes_back(status, spec):
-        return _after_its_end(spec, status)
+        return _no_other_run(spec)
     if exhausted(status, spec):
         return ""
     left = duration_text(max(0.0, due(status, spec) - now))
@@ -219,9 +224,7 @@ def _after_back_off(spec: WorkerSpec, status: SlotStatus, now: Instant) -> str:
     )
 
 
-def _after_its_end(spec: WorkerSpec, status: SlotStatus) -> str:
-    if begins_anew(status, spec):
-        return "It starts again, because its terms were changed."
+def _no_other_run(spec: WorkerSpec) -> str:
     return f"The rule restart = {spec.restart} wants no other run after this end."
 
 
