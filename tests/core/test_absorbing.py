@@ -249,6 +249,18 @@ def test_a_process_that_is_adopted_goes_on_as_if_nothing_had_happened():
     assert after == replace(before, proved_wall=NOW.wall, why="adopted")
 
 
+@pytest.mark.parametrize(("named", "state"), [(True, State.STARTING), (False, State.RUNNING)])
+def test_naming_another_main_process_makes_nobody_ready_whose_descriptor_is_still_open(
+    named, state
+):
+    """With an earlier supervisor it was lost, and nobody would ever hear of its readiness."""
+    terms = replace(web, ready=Probe(way="fd", target="4"))
+    before = slot(State.STARTING, identity=SOMEBODY, terms=terms)
+    child = replace(SOMEBODY, pid=8)
+    after = known(before, events.Adopted(slot="web", generation=3, identity=child, named=named))
+    assert (after.state, after.identity) == (state, child)
+
+
 @pytest.mark.accepts("P2")
 def test_a_process_that_the_books_had_lost_is_taken_in():
     after = known(

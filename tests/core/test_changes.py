@@ -5,7 +5,15 @@ from dataclasses import fields, replace
 import pytest
 
 from uphold.core import orders
-from uphold.core.changes import Change, begins_anew, differences, outgrown, preview, restarting
+from uphold.core.changes import (
+    Change,
+    asked_again,
+    begins_anew,
+    differences,
+    outgrown,
+    preview,
+    restarting,
+)
 from uphold.core.declaring import Entry
 from uphold.core.overrides import Override, file_says
 from uphold.core.specs import (
@@ -210,6 +218,32 @@ def test_what_has_ended_begins_anew_when_a_process_would_be_born_differently(sta
     assert begins_anew(ended, replace(web, command=("x",)))
     assert not begins_anew(ended, replace(web, labels=(("a", "b"),)))
     assert not begins_anew(ended, replace(web))
+
+
+@pytest.mark.parametrize(
+    ("wish", "cause"),
+    [
+        (orders.RestartWorkers(names=("web",)), "restart ordered by ann"),
+        (orders.StartWorkers(names=("web",)), "start ordered by ann"),
+        (orders.Declare(specs=(replace(web, shell=True, umask="077"),)), "changed: shell, umask"),
+        (orders.Declare(specs=(replace(web, team="front"),)), None),
+        (orders.StopWorkers(names=("web",)), None),
+    ],
+)
+def test_what_has_ended_starts_afresh_for_a_person_or_a_changed_file(wish, cause):
+    over = SlotStatus(slot="web", state=State.EXITED, terms=web, seen=1, started_seen=1)
+    entry = Scenario(web).orders(wish).declaration.workers["web"]
+    assert asked_again(entry, over) == cause
+    hopeless = "its terms changed" if cause is None and entry.spec != web else cause
+    assert asked_again(entry, replace(over, state=State.FAILED)) == hopeless
+
+
+def test_what_the_file_changed_of_a_job_on_a_schedule_is_for_its_next_run():
+    over = SlotStatus(slot="web", state=State.EXITED, terms=web)
+    assert (
+        asked_again(Entry(spec=replace(web, shell=True, schedule=Schedule(every=9.0))), over)
+        is None
+    )
 
 
 def ended(code: int, policy: RestartPolicy, **more: object) -> SlotStatus:

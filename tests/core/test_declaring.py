@@ -61,7 +61,13 @@ def test_a_worker_follows_the_file_until_somebody_orders_otherwise():
     assert worker.override == PLAIN == Override()
     assert (worker.admin, worker.up, worker.replicas) == (Admin.ENABLED, True, 1)
     assert worker.wanted
-    assert worker.withheld_by == ""
+    assert worker.ordered_down == ""
+
+
+def test_a_slot_that_was_scaled_away_is_not_wanted_nor_is_any_of_a_worker_kept_down():
+    worker = Entry(spec=replace(web, replicas=2))
+    assert [worker.wants(slot) for slot in ("web", "web.2", "web.3")] == [True, True, False]
+    assert not Entry(spec=replace(web, replicas=2, enabled=False)).wants("web")
 
 
 @pytest.mark.accepts("M-16", "M-17", "B-45")
@@ -78,7 +84,7 @@ def test_the_file_can_hold_a_worker_back(spec, admin, up):
     worker = Entry(spec=spec)
     assert (worker.admin, worker.up) == (admin, up)
     assert not worker.wanted
-    assert worker.withheld_by == "", "the file did it, nobody ordered it"
+    assert worker.ordered_down == "", "the file did it, nobody ordered it"
 
 
 def test_the_first_slot_carries_the_name_and_the_others_a_number():
@@ -120,7 +126,7 @@ def test_nobody_can_change_a_declaration_behind_our_back():
 def test_start_and_stop_are_opposites_and_the_last_one_holds():
     scenario = Scenario(web).orders(orders.StopWorkers(names=WEB))
     assert not entry(scenario).wanted
-    assert entry(scenario).withheld_by == "ann"
+    assert entry(scenario).ordered_down == "stopped by ann"
     scenario.orders(orders.StartWorkers(names=WEB))
     assert entry(scenario).wanted
     assert entry(scenario).override.kick == scenario.declaration.version
@@ -164,7 +170,7 @@ def test_a_hold_keeps_a_worker_down_until_the_opposite_verb(admin):
     scenario = Scenario(web).orders(hold(names=WEB), reason="too loud")
     assert entry(scenario).admin is admin
     assert not entry(scenario).wanted
-    assert entry(scenario).withheld_by == "ann: too loud"
+    assert entry(scenario).ordered_down == f"{admin} by ann: too loud"
     scenario.orders(release(names=WEB))
     assert entry(scenario).admin is Admin.ENABLED
     assert entry(scenario).wanted
@@ -243,7 +249,7 @@ def test_the_limits_of_scaling_are_allowed(replicas):
 def test_who_paused_a_worker_is_not_forgotten_when_another_signals_or_scales_it(wish):
     scenario = Scenario(web).orders(orders.PauseWorkers(names=WEB), author="ann")
     scenario.orders(wish, author="bob")
-    assert entry(scenario).withheld_by == "ann"
+    assert entry(scenario).ordered_down == "paused by ann"
 
 
 def test_a_signal_leaves_the_declaration_of_the_worker_as_it_is():

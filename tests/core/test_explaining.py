@@ -301,17 +301,37 @@ def test_an_ended_one_shot():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "state", "rule"),
+    ("before", "after", "told_of_it"),
     [
-        (RestartPolicy.NO, RestartPolicy.ALWAYS, "at its end", "It starts again, because"),
-        (RestartPolicy.ALWAYS, RestartPolicy.NO, "in back-off", "The rule restart = no wants no"),
+        (RestartPolicy.NO, RestartPolicy.ALWAYS, "starts again: its terms changed."),
+        (RestartPolicy.ALWAYS, RestartPolicy.NO, "restart = no. The rule restart = no wants no"),
     ],
 )
-def test_a_changed_restart_policy_is_told_as_it_now_is(before, after, state, rule):
+def test_a_changed_restart_policy_is_told_as_it_now_is(before, after, told_of_it):
     scenario = up(replace(web, restart=before)).at(5).exits("web", 1)
     scenario.orders(orders.PauseSupervisor()).declares(replace(web, restart=after))
-    ended = f"It is {state}: exited with code 1 after 5.0 s; restart = {after}. {rule}"
-    assert ended in told(scenario)
+    assert f"exited with code 1 after 5.0 s; {told_of_it}" in told(scenario)
+
+
+ONCE = replace(web, restart=RestartPolicy.NO)
+HOPELESS = replace(web, max_restarts=0)
+
+
+@pytest.mark.parametrize("spec", [ONCE, HOPELESS, web])
+@pytest.mark.parametrize(
+    ("wish", "cause"),
+    [(START, "start ordered by ann"), (orders.RestartWorkers(names=WEB), "restart ordered by ann")],
+)
+def test_what_has_ended_and_is_ordered_to_start_says_so_while_the_supervisor_is_paused(
+    spec, wish, cause
+):
+    scenario = up(spec).orders(orders.PauseSupervisor()).at(1).exits("web", 1).orders(wish)
+    scenario.acts()
+    assert short(scenario) == f"exited with code 1 after 1.0 s; starts again: {cause}"
+    paused = "The supervisor itself is paused, so nothing is acted on: uphold resume."
+    assert told(scenario).endswith(f"starts again: {cause}. {paused}")
+    scenario.orders(orders.ResumeSupervisor())
+    assert [action.why for action in scenario.decides().actions] == [cause]
 
 
 def test_several_slots_are_told_one_by_one():

@@ -44,6 +44,12 @@ def test_a_file_is_as_old_as_the_older_of_its_two_times():
     assert file_beat(1010.0).age(1007.0) == 0.0
 
 
+@pytest.mark.accepts("P15")
+def test_when_a_file_was_written_does_not_move_with_a_clock_that_is_set_back():
+    assert file_beat(1000.0).written == 1000.0
+    assert (file_beat(1000.0, at=995.0).written, file_beat(995.0, at=1000.0).written) == (995, 995)
+
+
 @pytest.mark.accepts("C-109", "C-110", "C-111")
 @pytest.mark.parametrize(
     ("found", "word"),

@@ -323,6 +323,36 @@ def test_a_paused_supervisor_still_waits_for_what_is_up_to_stay_up():
     assert judged(START, young, declaration=paused) == Pending(at=Instant(999.9 + SETTLING))
 
 
+def ending(since: float, **more: object) -> SlotStatus:
+    known = {"stop_asked": True, "since": Instant(since), **more}
+    return slot(State.STOPPING, since_order=AFTER, **known)
+
+
+LATER = Pending(at=Instant(1000.0 + web.stop.grace))
+
+
+@pytest.mark.accepts("P27")
+@pytest.mark.parametrize(
+    ("wish", "found", "verdict"),
+    [
+        (START, slot(State.STARTING, since_order=AFTER), Pending()),
+        (RESTART, slot(State.STARTING, since_order=AFTER), Pending()),
+        (RESTART, slot(State.STARTING, since_order=BEFORE), NO),
+        (STOP, slot(State.STARTING, since_order=BEFORE), NO),
+        (STOP, ending(1000.0), LATER),
+        (STOP, ending(1.0), NO),
+        (STOP, ending(1.0, killed=True), Pending()),
+        (SCALE, ending(1000.0, slot="web.2"), LATER),
+        (RESET, ending(1000.0), YES),
+    ],
+)
+def test_what_was_begun_before_the_supervisor_was_paused_is_waited_for(wish, found, verdict):
+    """It comes to its end by itself, only that nobody kills what does not."""
+    paused = Scenario(web).orders(wish).orders(orders.PauseSupervisor()).declaration
+    came_to = judged(wish, found, declaration=paused)
+    assert verdict in (came_to, word(came_to))
+
+
 @pytest.mark.parametrize(
     "wish",
     [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -109,6 +110,8 @@ def test_what_an_update_does_makes_nobody_forget_who_paused_a_worker_before_it()
         ("stopped by ann: noise", "job_1"),
         ("start ordered by bob", "job_2"),
         ("stopped by ann", None),
+        ("paused by ann: noise", None),
+        ("restart after it ended by signal 9", None),
         ("start ordered by bobby", None),
         ("paused", None),
         ("declared", None),
@@ -117,3 +120,21 @@ def test_what_an_update_does_makes_nobody_forget_who_paused_a_worker_before_it()
 def test_a_reason_leads_back_to_its_order(why, order):
     assert order_behind(signed(signed(PLAIN, ("up",), ANN), ("kick",), BOB), why) == order
     assert order_behind(PLAIN, why) is None
+
+
+def test_what_no_order_is_behind_is_seen_at_a_glance():
+    """It is asked of every action, and so of a thousand starts at once."""
+    calls = 0
+
+    def count(_frame, event, _argument):
+        nonlocal calls
+        calls += event == "call"
+
+    ordered = signed(PLAIN, ("up",), ANN)
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        order_behind(ordered, "declared")
+    finally:
+        sys.setprofile(before)
+    assert calls == 1

@@ -820,6 +820,13 @@ def test_the_end_of_the_supervisor_forgives_no_failures_and_lets_one_shots_run_a
     assert scenario.status("db").failures == 1
 
 
+def test_what_has_ended_or_waits_is_stopped_because_the_supervisor_ends_and_for_no_other_reason():
+    scenario = Scenario(once, replace(db, autostart=False), app).expects(start(once), wait("app"))
+    scenario.rises("once").exits("once", 0).orders(orders.ShutDown())
+    why = "the supervisor is stopping"
+    scenario.expects(stop("once", why=why), rest("app", why=why))
+
+
 @pytest.mark.accepts("P8")
 def test_a_worker_that_loops_is_not_forgiven_because_the_supervisor_ends_while_it_is_up():
     scenario = failing_again(web).orders(orders.ShutDown()).expects(stop_for_now("web"))

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from uphold.core.events import Moment
 from uphold.core.notices import Beat
 from uphold.core.specs import Heartbeat, Instant, Probe
 from uphold.core.statuses import Finding, Health
@@ -103,3 +106,24 @@ def test_the_worst_finding_counts():
     sick = Finding(health=Health.DEGRADED, why="b")
     assert worst([well, sick, well]) == sick
     assert worst([]) is None
+
+
+def reading(known, beat, mono):
+    """Read a file in which this beat is found at a moment; the clocks agree."""
+    return known.after_reading(beat, Moment(mono=Instant(mono), wall=mono))
+
+
+@pytest.mark.accepts("P26")
+def test_a_beat_in_a_file_takes_back_no_later_sign_of_life():
+    asked_for_more = reading(Pulse(began=Instant(0.0)), Beat(at=10.0), 11.0).touched(
+        Instant(300.0), 12.0
+    )
+    again = reading(asked_for_more, Beat(at=10.0), 20.0)
+    newer = reading(again, Beat(at=25.0, progress=1.0), 30.0)
+    assert (again.last, newer.last, newer.progress) == (300.0, 300.0, 1.0)
+    assert reading(newer, Beat(at=310.0), 311.0).last == 310.0
+
+
+def test_a_beat_of_an_earlier_run_says_nothing_whatever_else_was_heard_of_this_one():
+    heard = Pulse(began=Instant(50.0)).touched(Instant(60.0), 60.0)
+    assert reading(heard, Beat(at=40.0, error="no disk"), 70.0) == replace(heard, set_to=0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,11 +12,12 @@ import pytest
 
 from uphold.core.notices import Beat, Refused
 from uphold.core.specs import Probe
-from uphold.core.vitals import Outcome
+from uphold.core.vitals import Outcome, Pulse
 from uphold.drivers.probing import MachineProber
 from uphold.host.beats import BeatFiles
 from uphold.host.clock import MachineClock
 from uphold.ports.probes import Subject
+from uphold.testing.clocks import FakeClock
 from uphold.testing.waiting import eventually
 
 PEM = Path(__file__).parent / "data" / "localhost.pem"
@@ -53,9 +55,9 @@ async def silence(reader, _writer):
     await reader.read()
 
 
-def prober(stage):
+def prober(stage, clock=None):
     files = BeatFiles(patience=60.0)  # a busy machine is no silent one
-    return MachineProber(stage.home, MachineClock(), stage.driver, files)
+    return MachineProber(stage.home, clock or MachineClock(), stage.driver, files)
 
 
 def subject(stage, slot="web"):
@@ -200,5 +202,24 @@ def test_a_file_of_beats_is_as_old_as_the_older_of_its_two_times(act):
         assert beat.at == pytest.approx(1577836800.0)
         path.write_text('{"status": "running", "nonce": "of another"}')
         assert isinstance(await asking.read_beat(str(path), subject(stage)), Refused)
+
+    act(scene)
+
+
+@pytest.mark.accepts("P15", "P26")
+def test_a_file_does_not_stay_fresh_because_the_clock_was_set_back_a_little(act):
+    async def scene(stage):
+        clock = FakeClock()
+        asking = prober(stage, clock)
+        path = stage.folder / "beat.json"
+        path.write_text('{"status": "running"}')
+        os.utime(path, (clock.now().wall, clock.now().wall))
+        pulse = Pulse(began=clock.now().mono)
+        for back in (0.0, 200.0, 0.0):
+            clock.jump_wall(-back)
+            await clock.advance(50.0)
+            beat = await asking.read_beat(str(path), subject(stage))
+            pulse = pulse.after_reading(beat, clock.now())
+        assert clock.now().mono - pulse.last == pytest.approx(150.0)
 
     act(scene)

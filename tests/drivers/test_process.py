@@ -166,3 +166,20 @@ def test_duplicated_commands_at_the_same_time_leave_one_run(act):
         assert stage.marked() == []
 
     act(scene)
+
+
+def test_a_run_goes_on_when_its_worker_names_another_main_process(act):
+    async def scene(stage):
+        child = stage.folder / "child"
+        program = (
+            f"if pid := os.fork():\n    open({str(child)!r}, 'w').write(f'{{pid}} ')\n"
+            "else:\n    time.sleep(600)"
+        )
+        await stage.start_python("web", program)
+        await eventually(lambda: child.exists() and child.read_text().endswith(" "))
+        await eventually(lambda: len(stage.marked()) == 2)
+        stage.driver.follow_main("web", 1, int(child.read_text()))
+        followed = await stage.told("Adopted", "web")
+        assert (followed.identity.pid, followed.named) == (int(child.read_text()), True)
+
+    act(scene)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,6 +13,8 @@ from uphold.core import orders
 from uphold.core.orders import Refusal
 from uphold.core.specs import Backoff, RestartPolicy, StopRule, WorkerSpec
 from uphold.core.statuses import State, SupervisorStatus
+from uphold.engine.supervisor import Supervisor
+from uphold.ports.drivers import Trace
 from uphold.testing.stages import Stage
 
 WEB = WorkerSpec(name="web", command=("web",))
@@ -558,3 +561,36 @@ async def test_turns_that_follow_each_other_leave_time_to_others_and_one_long_tu
     assert not started_again("w9"), "others have their time first"
     await stage.clock.advance(0.5)
     assert started_again("w9")
+
+
+@pytest.mark.accepts("P3", "P8")
+@pytest.mark.parametrize("lives", [True, False])
+def test_what_lives_although_its_run_is_believed_to_be_over_is_stopped_before_the_end(lives):
+    async def go():
+        stage = Stage(replace(WEB, max_restarts=0), DB)
+        asked = []
+
+        async def strays(known):
+            asked.append(known)
+            return [
+                Trace(slot=slot, generation=1, nonce=each.nonce, identity=each, spec=WEB)
+                for slot, each in stage.driver.world.alive.items()
+                if slot not in known
+            ]
+
+        world = replace(stage.supervisor._world, strays=strays)
+        stage.supervisor = Supervisor(stage.config, world)
+        await stage.start()
+        stage.driver.end("web", 1)
+        await stage.clock.advance(1)
+        assert stage.status("web").state is State.FAILED
+        if lives:
+            stage.driver.world.bear("web", stage.status("web").nonce)
+        await stage.order(orders.ShutDown())
+        assert stage.supervisor.snapshot().status is SupervisorStatus.TERMINATED
+        assert stage.driver.world.alive == {}
+        assert stage.status("web").state is (State.STOPPED if lives else State.FAILED)
+        assert stage.status("web").failures == 1, "it goes on counting"
+        assert asked == [(), ("db",)], "once more, and only for what nobody has stopped"
+
+    asyncio.run(go())

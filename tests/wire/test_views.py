@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from uphold.core import orders
 from uphold.core.events import Exited, Gone, Moment, Started
-from uphold.core.specs import Backoff, Instant, WorkerSpec
+from uphold.core.specs import Backoff, Instant, RestartPolicy, WorkerSpec
 from uphold.core.statuses import Exit, Identity, SlotStatus, State
 from uphold.testing.scenarios import EPOCH, Scenario
 from uphold.wire.views import row, rows
@@ -34,6 +36,7 @@ KEYS = [
     "why",
 ]
 WEB = WorkerSpec(name="web", command=("web",), team="front", backoff=Backoff(jitter=0.0))
+FAILED = Exit(code=1, signal=None, at=EPOCH)
 
 
 def identity(pid=4250):
@@ -108,6 +111,25 @@ def test_a_worker_in_back_off_says_how_it_ended_and_when_it_starts_again():
     assert row["next_attempt_at"] == "2026-01-01T00:00:02.000Z"
     assert row["pid"] is None
     assert row["uptime"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "wish"),
+    [
+        (replace(WEB, max_restarts=0), orders.PauseSupervisor()),
+        (WEB, orders.Declare(specs=(replace(WEB, restart=RestartPolicy.NO),))),
+        (replace(WEB, replicas=2), orders.ScaleWorker(name="web", replicas=1)),
+        (replace(WEB, replicas=2), orders.StopWorkers(names=("web",))),
+    ],
+)
+def test_what_is_not_tried_again_has_no_next_attempt(spec, wish):
+    """As it stays while the supervisor is paused."""
+    scenario = Scenario(spec).orders(wish)
+    slot = f"web.{spec.replicas}".removesuffix(".1")
+    ended = SlotStatus(slot=slot, state=State.BACKOFF, terms=spec, failures=1, exit=FAILED)
+    scenario.observed = scenario.observed.with_changes([ended], ())
+    shown_as = {row["slot"]: row for row in shown(scenario)}[slot]
+    assert (shown_as["state"], shown_as["next_attempt_at"]) == ("backoff", None)
 
 
 def test_a_worker_never_started_is_shown_as_stopped():

@@ -270,7 +270,8 @@ def _up(status: SlotStatus, fact: events.Started | events.Adopted, at: Moment) -
     # One that was ready before its supervisor died is not asked to be so again.
     # Nor is one whose descriptor for saying so was lost with that supervisor.
     by_descriptor = status.terms is not None and status.terms.ready_way == "fd"
-    was_ready = adopted and (status.state in (State.RUNNING, State.STOPPING) or by_descriptor)
+    lost = by_descriptor and isinstance(fact, events.Adopted) and not fact.named
+    was_ready = adopted and (status.state in (State.RUNNING, State.STOPPING) or lost)
     awaited = status.terms is not None and status.terms.ready is not None and not was_ready
     up = State.STARTING if awaited else State.RUNNING
     return {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from uphold.core.declaring import Entry, follow_file
 from uphold.core.names import is_companion
-from uphold.core.overrides import PLAIN, Override, after_absence
+from uphold.core.overrides import PLAIN, Override, after_absence, reason
 from uphold.core.restarts import still_comes_back
 from uphold.core.specs import Kind, WorkerSpec
 from uphold.core.statuses import Admin, SlotStatus, State
@@ -108,6 +108,21 @@ def begins_anew(status: SlotStatus, spec: WorkerSpec) -> bool:
     return status.state is State.FAILED or bool(restarting(status.terms, spec))
 
 
+def asked_again(entry: Entry, status: SlotStatus) -> str | None:
+    """Say why a slot that has ended may start afresh: a person or a changed file wants it."""
+    override = entry.override
+    if override.nudge > status.started_seen:
+        return reason(override, "nudge")
+    if override.kick > status.seen:
+        return reason(override, "kick")
+    if entry.spec.schedule is not None:
+        return None  # what the file changed is for its next run
+    if status.terms is None or not begins_anew(status, entry.spec):
+        return None
+    keys = restarting(status.terms, entry.spec)
+    return f"changed: {', '.join(keys)}" if keys else "its terms changed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What a new file means for one worker."""
@@ -168,7 +183,6 @@ def _change(entry: Entry | None, spec: WorkerSpec, ordered: Override) -> Change:
 
 _WITHHELD: Final = {
     Admin.QUARANTINED: "new, quarantined until approved",
-    Admin.PAUSED: "paused",
     Admin.DISABLED: "new, disabled",
     Admin.ENABLED: "new, started only on request",
 }
@@ -183,8 +197,6 @@ def _fresh(entry: Entry) -> Change:
         return Change(name=name, action="start", reason="new")
     if entry.override.withheld:
         return Change(name=name, action="none", reason="what it runs from is being changed")
-    if entry.withheld_by_order:
-        admin = "stopped" if entry.admin is Admin.ENABLED else str(entry.admin)
-        by = f" by {entry.withheld_by}" if entry.withheld_by else ""
-        return Change(name=name, action="none", reason=f"{admin}{by}")
+    if entry.ordered_down:
+        return Change(name=name, action="none", reason=entry.ordered_down)
     return Change(name=name, action="none", reason=_WITHHELD[entry.admin])

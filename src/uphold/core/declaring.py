@@ -11,14 +11,21 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from uphold.core import orders
-from uphold.core.names import is_companion, is_worker_name, nearest, slot_name, worker_of
+from uphold.core.names import (
+    is_companion,
+    is_worker_name,
+    nearest,
+    slot_index,
+    slot_name,
+    worker_of,
+)
 from uphold.core.orders import Order, Refusal
 from uphold.core.overrides import (
     PLAIN,
     Author,
     Override,
-    author_of,
     file_says,
+    reason,
     signed,
     still_in_force,
 )
@@ -58,16 +65,11 @@ class Entry:
         return Admin.ENABLED
 
     @property
-    def withheld_by(self) -> str:
-        """Who ordered that it shall not run, and why; empty where that is not known."""
+    def ordered_down(self) -> str:
+        """Which order it is that keeps it down, and whose; empty where the file alone does."""
         key = _WITHHOLDING[self.admin]
-        return author_of(self.override, key).by if self.withheld_by_order else ""
-
-    @property
-    def withheld_by_order(self) -> bool:
-        """Tell whether a person ordered that it shall not run, rather than the file alone."""
-        value = getattr(self.override, _WITHHOLDING[self.admin])
-        return value is (self.admin in (Admin.QUARANTINED, Admin.PAUSED))
+        by_order = getattr(self.override, key) is (self.admin in (Admin.QUARANTINED, Admin.PAUSED))
+        return reason(self.override, key) if by_order else ""
 
     @property
     def up(self) -> bool:
@@ -84,6 +86,10 @@ class Entry:
     def wanted(self) -> bool:
         """Tell whether its slots shall run, all things considered."""
         return self.admin is Admin.ENABLED and self.up and not self.override.withheld
+
+    def wants(self, slot: str) -> bool:
+        """Tell whether this slot shall run; it may be one that was scaled away."""
+        return self.wanted and slot_index(slot) <= self.replicas
 
     def slots(self) -> tuple[str, ...]:
         """Name the slots it shall have."""

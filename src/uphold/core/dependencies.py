@@ -83,16 +83,16 @@ def dependents(
 
     Of the terms of those, what would close a circle is left out.
     """
+    specs = {name: entry.spec for name, entry in workers.items()}
+    removed = () if observed is None else sorted(observed.by_worker.keys() - workers.keys())
+    if observed is not None and removed:
+        terms = {name: observed.slots[observed.of(name)[0]].terms for name in removed}
+        specs |= {name: spec for name, spec in terms.items() if spec is not None}
+        specs = without_circles(specs)
     found: dict[str, list[str]] = {}
-    for name, entry in workers.items():
-        for other, _ in entry.spec.depends_on:
+    for name, spec in specs.items():
+        for other, _ in spec.depends_on:
             found.setdefault(other, []).append(name)
-    if observed is not None:
-        # By name: the circle is opened at the same place by every supervisor.
-        for name in sorted(observed.by_worker.keys() - workers.keys()):
-            terms = observed.slots[observed.of(name)[0]].terms
-            if terms is not None:
-                _lean(terms, name, found)
     return {name: tuple(after) for name, after in found.items()}
 
 
@@ -102,31 +102,34 @@ def without_circles(specs: Mapping[str, WorkerSpec]) -> dict[str, WorkerSpec]:
     They may be from different files, and so come after each other: everybody in such a circle
     would wait for the end of another one for ever.
     """
-    found: dict[str, list[str]] = {}
-    leaning = {name: _lean(specs[name], name, found) for name in sorted(specs)}
-    return {name: replace(spec, depends_on=leaning[name]) for name, spec in specs.items()}
+    kept: dict[str, list[tuple[str, Need]]] = {}
+    for root in sorted(specs):  # the circle is opened at the same place by every supervisor
+        if root not in kept:
+            _lean(root, specs, kept)
+    return {
+        name: spec
+        if len(kept[name]) == len(spec.depends_on)
+        else replace(spec, depends_on=tuple(kept[name]))
+        for name, spec in specs.items()
+    }
 
 
 def _lean(
-    terms: WorkerSpec, name: str, found: dict[str, list[str]]
-) -> tuple[tuple[str, Need], ...]:
-    """Add what these terms come after to what is found; give what closes no circle with that."""
-    kept = []
-    for other, need in terms.depends_on:
-        if not _comes_after(other, name, found):
-            found.setdefault(other, []).append(name)
-            kept.append((other, need))
-    return tuple(kept)
-
-
-def _comes_after(later: str, earlier: str, found: Mapping[str, Sequence[str]]) -> bool:
-    """Tell whether one worker is, or comes after, another one, however many are in between."""
-    seen, ahead = {earlier}, [earlier]
-    while ahead:
-        beyond = [name for name in found.get(ahead.pop(), ()) if name not in seen]
-        seen.update(beyond)
-        ahead += beyond
-    return later in seen
+    root: str, specs: Mapping[str, WorkerSpec], kept: dict[str, list[tuple[str, Need]]]
+) -> None:
+    """Keep what this one comes after, and those in turn, but for what leads back; each once."""
+    kept[root] = []
+    path = {root: iter(specs[root].depends_on)}
+    while path:
+        name, links = next(reversed(path.items()))
+        link = next(links, None)
+        if link is None:
+            del path[name]
+        elif link[0] not in path:
+            kept[name].append(link)
+            if link[0] in specs and link[0] not in kept:
+                kept[link[0]] = []
+                path[link[0]] = iter(specs[link[0]].depends_on)
 
 
 def still_leaning(

@@ -69,6 +69,8 @@ class Adopted:
     slot: str
     generation: int
     identity: Identity
+    named: bool = False
+    """Its run went on under our eyes: the worker itself names another process as its main one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

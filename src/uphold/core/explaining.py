@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from uphold.core.absorbing import duration_text
-from uphold.core.changes import begins_anew
-from uphold.core.names import slot_index
+from uphold.core.changes import asked_again
 from uphold.core.restarts import due, exhausted, still_comes_back
 from uphold.core.schedules import next_text, rule_text
 from uphold.core.specs import Instant
@@ -29,8 +28,14 @@ _STATE_WORDS: Final = {
 }
 
 
+_ENDED: Final = (State.BACKOFF, State.EXITED, State.FAILED)
+
+
 def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
     """Give the reason for a slot's state in one short line."""
+    again = _again(entry, status)
+    if again is not None:
+        return f"{status.why}; starts again: {again}"
     match status.state:
         case State.RUNNING:
             return _why_running(status, now)
@@ -46,15 +51,20 @@ def why(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
             return status.why
         case State.FAILED:
             return f"{status.why}{_next_run(entry, status)}"
-        case State.EXITED if _next_run(entry, status):
-            return f"{status.why}{_next_run(entry, status)}"
         case State.EXITED:
-            return f"{status.why}{_policy(entry, status)}"
+            return f"{status.why}{_next_run(entry, status) or _policy(entry, status)}"
         case State.STOPPED:
             lasting = duration_text(max(0.0, now - status.since))
             return _why_stopped(entry, status, lasting)
         case _:
             assert_never(status.state)
+
+
+def _again(entry: Entry | None, status: SlotStatus) -> str | None:
+    """Say why a slot that has ended is started again as soon as anybody acts, if it is."""
+    if status.state not in _ENDED or entry is None or not entry.wants(status.slot):
+        return None
+    return asked_again(entry, status)
 
 
 def _policy(entry: Entry | None, status: SlotStatus) -> str:
@@ -92,7 +102,7 @@ def _why_stopping(status: SlotStatus, now: Instant) -> str:
 
 
 def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
-    if entry is None or not _is_wanted(entry, status):
+    if entry is None or not entry.wants(status.slot):
         return status.why
     spec = entry.spec
     if not still_comes_back(status, spec):
@@ -104,25 +114,18 @@ def _why_backoff(entry: Entry | None, status: SlotStatus, now: Instant) -> str:
     return f"{status.why}; starts again in {duration_text(left)}{tries}"
 
 
-def _is_wanted(entry: Entry, status: SlotStatus) -> bool:
-    """Tell whether this slot shall run; it may be one that was scaled away."""
-    return entry.wanted and slot_index(status.slot) <= entry.replicas
-
-
 def _why_stopped(entry: Entry | None, status: SlotStatus, lasting: str) -> str:
     if entry is None:
         return "no longer declared"
-    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
+    if entry.ordered_down:
+        return entry.ordered_down
     match entry.admin:
-        case Admin.PAUSED:
-            return f"paused{by}"
         case Admin.DISABLED:
-            return f"disabled{by if entry.withheld_by_order else ' in the file'}"
+            return "disabled in the file"
         case Admin.QUARANTINED:
-            return f"quarantined{by or ' until approved'}"
+            return "quarantined until approved"
     if not entry.up:
-        ordered = entry.withheld_by_order
-        return f"stopped{by}" if ordered else "started only on request (autostart is off)"
+        return "started only on request (autostart is off)"
     if entry.override.withheld:
         return "kept down while what it runs from is changed"
     return f"stopped {lasting} ago" if status.generation else "not started yet"
@@ -145,19 +148,20 @@ def explain(name: str, declaration: Declaration, observed: Observed, now: Instan
 def _wish(name: str, entry: Entry | None) -> str:
     if entry is None:
         return f"'{name}' is no longer declared, so it shall not run."
-    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
+    ordered = entry.ordered_down
     match entry.admin:
         case Admin.PAUSED:
-            return f"'{name}' is held: paused{by}. It shall not run until: uphold resume {name}."
+            return f"'{name}' is held: {ordered}. It shall not run until: uphold resume {name}."
         case Admin.DISABLED:
-            how = by if entry.withheld_by_order else " in the file"
-            return f"'{name}' is disabled{how}. It shall not run until: uphold enable {name}."
+            how = ordered or "disabled in the file"
+            return f"'{name}' is {how}. It shall not run until: uphold enable {name}."
         case Admin.QUARANTINED:
-            return f"'{name}' is quarantined{by}. It shall not run until: uphold approve {name}."
+            how = ordered or "quarantined"
+            return f"'{name}' is {how}. It shall not run until: uphold approve {name}."
     if entry.spec.remote:
         return f"'{name}' runs elsewhere and is listened to."
     if not entry.up:
-        how = f"stopped{by}" if entry.withheld_by_order else "autostart is off"
+        how = ordered or "autostart is off"
         return f"'{name}' shall not run ({how}). Start it with: uphold start {name}."
     if entry.override.withheld:
         return f"What '{name}' runs from is being changed; it comes back after that: uphold jobs."
@@ -180,7 +184,7 @@ def _next(
     status: SlotStatus,
     now: Instant,
 ) -> str:
-    if entry is None or not _is_wanted(entry, status):
+    if entry is None or not entry.wants(status.slot) or _again(entry, status) is not None:
         return ""
     spec = entry.spec
     name = spec.name
@@ -199,7 +203,7 @@ def _next(
         case State.WAITING:
             return "It starts as soon as that is so."
         case State.EXITED:
-            return _after_its_end(spec, status)
+            return _no_other_run(spec)
         case State.RUNNING:
             count = "never restarted" if not status.restarts else f"restarted {status.restarts} x"
             return f"Generation {status.generation}, {count} by itself."
@@ -209,7 +213,7 @@ def _next(
 
 def _after_back_off(spec: WorkerSpec, status: SlotStatus, now: Instant) -> str:
     if not still_comes_back(status, spec):
-        return _after_its_end(spec, status)
+        return _no_other_run(spec)
     if exhausted(status, spec):
         return ""
     left = duration_text(max(0.0, due(status, spec) - now))
@@ -220,9 +224,7 @@ def _after_back_off(spec: WorkerSpec, status: SlotStatus, now: Instant) -> str:
     )
 
 
-def _after_its_end(spec: WorkerSpec, status: SlotStatus) -> str:
-    if begins_anew(status, spec):
-        return "It starts again, because its terms were changed."
+def _no_other_run(spec: WorkerSpec) -> str:
     return f"The rule restart = {spec.restart} wants no other run after this end."
 
 

@@ -53,10 +53,17 @@ class FileBeat:
     beat: Beat
     modified: float
 
+    @property
+    def written(self) -> float:
+        """When it was written: the older of what the file system and the beat itself say (C-119).
+
+        That may lie ahead of a clock that was set back since.
+        """
+        return self.modified if self.beat.at is None else min(self.modified, self.beat.at)
+
     def age(self, now: float) -> float:
-        """Give its age in seconds: the older of the file and of what it says (C-119)."""
-        oldest = self.modified if self.beat.at is None else min(self.modified, self.beat.at)
-        return max(0.0, now - oldest)
+        """Give its age in seconds."""
+        return max(0.0, now - self.written)
 
     def trouble(self, now: float, stale_after: float) -> str:
         """Say what keeps it from speaking of a healthy worker; empty if nothing does."""

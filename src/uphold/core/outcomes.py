@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uphold.core import orders
 from uphold.core.changes import at_next_run, begins_anew, restarting
 from uphold.core.dependencies import longest_grace
-from uphold.core.specs import Instant
+from uphold.core.specs import EARLIEST, NEVER, Instant
 from uphold.core.statuses import ALIVE, RESTING, UNKILLABLE, SlotStatus, State
 
 if TYPE_CHECKING:
@@ -72,8 +72,22 @@ def outcome(
         found = _come_to(accepted, entry, observed, now)
     if not declaration.paused or isinstance(found, Result) or found.at is not None:
         return found
+    known = [observed.slots[slot] for slot in observed.of(name)]
+    until = max((_goes_on_until(accepted, entry, each) for each in known), default=EARLIEST)
+    if until > now:
+        return Pending(at=None if until == NEVER else until)
     # Nobody acts: what is not so by now does not become so either.
     return _put_off(accepted, name, observed.of(name) if entry is None else entry.slots(), observed)
+
+
+def _goes_on_until(accepted: Accepted, entry: Entry | None, status: SlotStatus) -> Instant:
+    """Say how long a slot may still get there by what was begun before nobody acted any more."""
+    if isinstance(accepted.wish, orders.ResetWorkers):
+        return EARLIEST
+    if status.state is State.STOPPING:
+        return NEVER if status.killed else Instant(status.since + status.grace)
+    rises = status.state is State.STARTING and entry is not None and entry.wanted
+    return NEVER if rises and _is_fresh(accepted, status) else EARLIEST
 
 
 def _come_to(
@@ -128,8 +142,7 @@ def _slot_risen(
         return None
     if isinstance(accepted.wish, _KEEPING_DOWN) and status.state in RESTING:
         return None  # it was lifted at once: that it ever runs is no part of it
-    restart = isinstance(accepted.wish, orders.RestartWorkers)
-    fresh = status.started_seen >= accepted.version if restart else True
+    fresh = _is_fresh(accepted, status)
     match status.state:
         case State.RUNNING if fresh and _on_its_terms(status, entry.spec):
             settled = Instant(status.since + SETTLING)
@@ -152,6 +165,12 @@ def _slot_risen(
             return status.error.message
         case _:
             return Pending()
+
+
+def _is_fresh(accepted: Accepted, status: SlotStatus) -> bool:
+    """Tell whether a run is one that this order may be about: after a restart only a new one."""
+    restart = isinstance(accepted.wish, orders.RestartWorkers)
+    return status.started_seen >= accepted.version if restart else True
 
 
 def _honoured(accepted: Accepted, status: SlotStatus) -> int:

@@ -86,6 +86,8 @@ _DEEDS: Final = {
     "pardon": "reset",
 }
 """What becomes of a worker by an order about each of these, in words."""
+_ABOUT: Final = {deed: key for key, deed in _DEEDS.items()}
+_BY: Final = " by "
 
 
 def author_of(override: Override, key: str) -> Author:
@@ -103,16 +105,17 @@ def author_of(override: Override, key: str) -> Author:
 def reason(override: Override, key: str) -> str:
     """Give the reason for what is done because of an order."""
     by = author_of(override, key).by
-    return f"{_DEEDS[key]} by {by}" if by else _DEEDS[key]
+    return f"{_DEEDS[key]}{_BY}{by}" if by else _DEEDS[key]
 
 
 def order_behind(override: Override, why: str) -> str | None:
     """Give the id of the order that a reason is about; None if it is about none."""
-    for key in _DEEDS:
-        author = author_of(override, key)
-        if author.by and why == reason(override, key):
-            return author.order or None
-    return None
+    deed, _, by = why.partition(_BY)
+    key = _ABOUT.get(deed)
+    if key is None or not by:
+        return None  # as with nearly all: of a thousand starts at once this is asked each time
+    author = author_of(override, key)
+    return author.order or None if author.by == by else None
 
 
 def signed(override: Override, keys: Iterable[str], author: Author) -> Override:

@@ -25,7 +25,7 @@ from uphold.core.actions import (
     Wait,
 )
 from uphold.core.altering import alter
-from uphold.core.changes import at_next_run, begins_anew, outgrown, restarting
+from uphold.core.changes import asked_again, at_next_run, outgrown
 from uphold.core.dependencies import dependents, still_leaning, unmet
 from uphold.core.events import Moment
 from uphold.core.names import is_companion, worker_of
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     """What to do, or when to look again, or neither."""
 
 _AFTER_A_FAILED_KILL: Final = 5.0
+_CLOSING: Final = "the supervisor is stopping"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,7 @@ def _plan_resting(entry: Entry, status: SlotStatus, situation: Situation) -> Ver
         return pardon
     # What waits in the middle of a series of failures, or was stopped in it because the
     # supervisor ended (P8), is forgiven them only when asked for.
-    asked = _asked_again(entry, status) is not None
+    asked = asked_again(entry, status) is not None
     # The first start by a new supervisor is no other try, whatever came before its stop.
     again = not asked and tries_again(status) and not status.stop_asked
     if again and not still_comes_back(status, entry.spec):
@@ -203,7 +204,7 @@ def _start(  # noqa: PLR0913 - the last two say on whose account
     forgiven = afresh and status.failures > 0
     if status.state is State.WAITING and status.why == waiting_for and not forgiven:
         return None
-    owed = owed or _asked_again(entry, status) is not None
+    owed = owed or asked_again(entry, status) is not None
     later = alter(due, owed=True) if due is not None and owed else None
     return Wait(slot=status.slot, why=waiting_for, afresh=forgiven, due=later)
 
@@ -243,26 +244,11 @@ def _moment(situation: Situation) -> Moment:
     return Moment(mono=situation.now, wall=situation.wall)
 
 
-def _asked_again(entry: Entry, status: SlotStatus) -> str | None:
-    """Say why a slot that has ended may start afresh: a person or a changed file wants it."""
-    override = entry.override
-    if override.nudge > status.started_seen:
-        return reason(override, "nudge")
-    if override.kick > status.seen:
-        return reason(override, "kick")
-    if entry.spec.schedule is not None:
-        return None  # what the file changed is for its next run
-    if status.terms is None or not begins_anew(status, entry.spec):
-        return None
-    keys = restarting(status.terms, entry.spec)
-    return f"changed: {', '.join(keys)}" if keys else "its terms changed"
-
-
 def _plan_backoff(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
     spec = entry.spec
     if _is_reset(entry, status):
         return Pardon(slot=status.slot, why=reason(entry.override, "pardon"))
-    again = _asked_again(entry, status)
+    again = asked_again(entry, status)
     if again is not None:
         return _start(entry, status, situation, again, afresh=True)
     soonest = NEVER
@@ -296,7 +282,7 @@ def _why_given_up(status: SlotStatus) -> str:
 def _plan_ended(entry: Entry, status: SlotStatus, situation: Situation) -> Verdict:
     if (pardon := _pardon(entry, status)) is not None:
         return pardon
-    again = _asked_again(entry, status)
+    again = asked_again(entry, status)
     if again is None and entry.spec.schedule is not None:
         return _plan_scheduled(entry.spec.schedule, entry, status, situation)
     return None if again is None else _start(entry, status, situation, again, afresh=True)
@@ -363,7 +349,7 @@ def _stop_in_order(
         return None
     if situation.declaration.closing == "stop":
         forgives = not _goes_on_counting(entry, situation)
-        return Stop(slot=status.slot, why="the supervisor is stopping", forgives=forgives)
+        return Stop(slot=status.slot, why=_CLOSING, forgives=forgives)
     return Stop(slot=status.slot, why=_why_unwanted(entry, declared=declared))
 
 
@@ -403,12 +389,15 @@ def _why_unwanted(entry: Entry | None, *, declared: bool) -> str:
         return "no longer declared"
     if not declared:
         return f"scaled to {entry.replicas}"
-    by = f" by {entry.withheld_by}" if entry.withheld_by else ""
+    if entry.ordered_down:
+        return entry.ordered_down
     if entry.admin is not Admin.ENABLED:
-        return f"{entry.admin}{by}"
+        return str(entry.admin)
     if not entry.up:
-        return f"stopped{by}" if entry.withheld_by_order else "not wanted"
-    return "kept down while what it runs from is changed"
+        return "not wanted"
+    if entry.override.withheld:
+        return "kept down while what it runs from is changed"
+    return _CLOSING
 
 
 def _everybody(declaration: Declaration, observed: Observed) -> Iterable[str]:

@@ -119,7 +119,11 @@ class Pulse:
     def after_reading(self, beat: Beat, now: Moment) -> Pulse:
         """Take in what its file says; a beat from before this run is no sign of its life."""
         at = self._written_at(beat, now)
-        known = self.after(beat, at, beat.at or now.wall) if at >= self.began else self
+        known = self
+        if at >= self.began:
+            # An older one takes back no later sign of life, nor the time that was asked for.
+            latest = at if self.last is None else max(at, self.last)
+            known = self.after(beat, latest, beat.at or now.wall)
         return replace(known, set_to=now.wall - now.mono)
 
     def _written_at(self, beat: Beat, now: Moment) -> Instant:

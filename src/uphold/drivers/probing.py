@@ -85,8 +85,7 @@ class MachineProber:
             return found
         if found.modified > now + AHEAD:
             return Refused("from-the-future", f"the heartbeat file {path} is from the future.")
-        # As old as the older of what it says and what the file system says.
-        return replace(found.beat, at=now - found.age(now))
+        return replace(found.beat, at=found.written)
 
     async def _ask(self, probe: Probe, subject: Subject) -> Answer:
         match probe.way:

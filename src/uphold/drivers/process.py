@@ -194,7 +194,9 @@ class ProcessDriver:
         if process is None:
             return
         self._watch.exchange(run, process)
-        self._facts.tell(Adopted(slot=slot, generation=generation, identity=process.identity))
+        self._facts.tell(
+            Adopted(slot=slot, generation=generation, identity=process.identity, named=True)
+        )
 
     def spec_of(self, slot: str) -> WorkerSpec | None:
         """Give the terms that the present run of a slot was started under."""

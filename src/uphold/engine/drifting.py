@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 def drifted(observed: Observed, drivers: Iterable[Driver], wall: float) -> Iterator[Exited]:
     """Find slots that are believed to be up, ready or not, and that no driver sees."""
-    seen = {slot: sight for driver in drivers for slot, sight in driver.states().items()}
+    # By any of them: one that made it happen while it was of another kind still knows its name.
+    in_sight = {
+        slot
+        for driver in drivers
+        for slot, sighting in driver.states().items()
+        if sighting.connected or "ending" in sighting.info
+    }
     for slot, status in observed.slots.items():
-        sighting = seen.get(slot)
-        told_soon = sighting is not None and (sighting.connected or "ending" in sighting.info)
         not_ready_yet = status.state is State.STARTING and status.identity is not None
-        if (status.state is State.RUNNING or not_ready_yet) and not told_soon:
+        if (status.state is State.RUNNING or not_ready_yet) and slot not in in_sight:
             unseen = Exit(code=None, signal=None, at=wall)
             yield Exited(slot=slot, generation=status.generation, exit=unseen)

@@ -17,7 +17,7 @@ from uphold.core.ending import ending
 from uphold.core.events import Pardoned
 from uphold.core.health import essentials, fatal
 from uphold.core.specs import Kind
-from uphold.core.statuses import UNKILLABLE, Fault
+from uphold.core.statuses import UNKILLABLE, Fault, State
 from uphold.engine.auditing import audit_entry
 from uphold.engine.beating import Heart
 from uphold.engine.board import Board
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 _DRAINING: Final = 5.0
 _RETRY_JOURNAL: Final = 5.0
 _AFTER_A_BUG: Final = 1.0
+_ENDED_BADLY: Final = (State.BACKOFF, State.FAILED)
+"""Where a slot stays when the supervisor stops (P8): nobody asks its driver to stop it."""
 
 
 def no_companions(_settings: Settings) -> tuple[WorkerSpec, ...]:
@@ -126,6 +128,8 @@ class Supervisor:
         """Version of the configuration whose reconciliation has been told."""
         self._essentials: tuple[int, tuple[str, ...]] = (-1, ())
         """Who is essential, and by which version of the configuration."""
+        self._looked_again = False
+        """Whether anything lives after all was looked for before the end."""
 
     def snapshot(self) -> Snapshot:
         """Give what is wanted and known right now: frozen, no lock, no I/O."""
@@ -407,10 +411,14 @@ class Supervisor:
         self._applied = declared.config_version
         self._board.declare(declared, recorded)
 
-    async def _adopt(self, traces: tuple[Trace, ...]) -> None:
+    async def _adopt(self, traces: tuple[Trace, ...], besides: Sequence[str] = ()) -> bool:
+        """Take these over, and whatever else lives; tell whether there was any of that.
+
+        Slots that are named besides are known not to live.
+        """
         find_strays = self._world.strays
         # Also among slots believed to be at rest: on a full disk the books fall behind.
-        known = tuple(trace.slot for trace in traces)
+        known = (*(trace.slot for trace in traces), *besides)
         strays = () if find_strays is None else await find_strays(known)
         await self._restate(numbered(self._board.snapshot.observed, strays))
         by_driver: dict[int, tuple[Driver, list[Trace]]] = {}
@@ -419,6 +427,7 @@ class Supervisor:
             by_driver.setdefault(id(driver), (driver, []))[1].append(trace)
         for driver, group in by_driver.values():
             await driver.adopt(group)
+        return bool(strays)
 
     async def _restate(self, slots: tuple[SlotStatus, ...]) -> None:
         """Put right what the books say, before anything happens."""
@@ -477,7 +486,7 @@ class Supervisor:
             self._end_with_essential(fatal(names, snapshot.declaration, snapshot.observed))
             return
         end = ending(snapshot.declaration, snapshot.observed)
-        if end is None or self._ended.done():
+        if end is None or self._ended.done() or await self._lives_after_all(snapshot):
             return
         if end.error is not None:
             self._board.change(last_error=Fault(code=UNKILLABLE, message=end.error))
@@ -485,6 +494,20 @@ class Supervisor:
             await self.tell(replace(note, severity="error"))
         await self.desk.end_shutdown(end.error)
         self._ended.set_result(1 if self._board.snapshot.last_error else 0)
+
+    async def _lives_after_all(self, snapshot: Snapshot) -> bool:
+        """Look once more for runs that are believed to be over and that nobody has stopped (P3).
+
+        What is found is taken over, and stopped like everything else.
+        """
+        slots = snapshot.observed.slots
+        stopped = [slot for slot, each in slots.items() if each.state not in _ENDED_BADLY]
+        stops = snapshot.declaration.closing == "stop"
+        if self._looked_again or not stops or len(stopped) == len(slots):
+            return False
+        self._looked_again = True
+        self._reconciler.wake(None)
+        return await self._adopt((), besides=stopped)
 
     def _essential(self, declaration: Declaration) -> tuple[str, ...]:
         if self._essentials[0] != declaration.config_version:

@@ -9,7 +9,7 @@ import msgspec
 from uphold.core.explaining import why
 from uphold.core.health import condition, slot_health, trouble
 from uphold.core.names import is_companion, worker_of
-from uphold.core.restarts import due
+from uphold.core.restarts import due, exhausted, still_comes_back
 from uphold.core.schedules import next_run_at
 from uphold.core.statuses import ALIVE, SlotStatus, State
 from uphold.core.times import utc_or_none, utc_text
@@ -161,8 +161,10 @@ def _has_main_process(status: SlotStatus) -> bool:
 
 
 def _next_attempt(entry: Entry | None, status: SlotStatus, now: Moment) -> str | None:
-    if entry is None or not entry.wanted:
+    if entry is None or not entry.wants(status.slot):
         return None
-    if status.state is not State.BACKOFF:
+    spec = entry.spec
+    tried_again = still_comes_back(status, spec) and not exhausted(status, spec)
+    if status.state is not State.BACKOFF or not tried_again:
         return utc_or_none(next_run_at(entry, status, now))
-    return utc_text(now.wall + max(0.0, due(status, entry.spec) - now.mono))
+    return utc_text(now.wall + max(0.0, due(status, spec) - now.mono))
