@@ -135,6 +135,8 @@ def keep_in_place(folder: Path) -> None:
 
 def is_kept_in_place(folder: Path) -> bool:
     """Tell whether this is a folder of btrfs that `keep_in_place` has seen to."""
+    if sys.platform != "linux":
+        return False
     try:
         with _opened(folder) as descriptor:
             return bool(_flags(descriptor) & _NO_COPY)
