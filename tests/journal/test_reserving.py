@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import closing
 
 import pytest
 
 from proofs import disks
 from uphold.host.files import keep_in_place
 from uphold.journal import reserving
+from uphold.journal.connecting import connect_writing
 from uphold.journal.reserving import SIZE, Headroom, Reserve
 
 
@@ -58,7 +60,9 @@ def test_what_cannot_be_made_is_no_trouble(reserve, path, monkeypatch):
 def test_where_files_change_in_place_nobody_asks_for_headroom(path, monkeypatch):
     monkeypatch.setattr(reserving, "is_kept_in_place", lambda _: False)
     monkeypatch.delattr(os, "pwrite")
-    assert Headroom(path).is_there()
+    headroom = Headroom(path)
+    assert headroom.is_there()
+    assert headroom.is_there_for(2**60)
 
 
 @pytest.mark.accepts("P14")
@@ -67,15 +71,33 @@ def test_where_a_full_disk_kills_headroom_is_asked_for_and_given_back(tmp_path):
         pytest.skip(reason)
     with disks.copying(tmp_path / "image", tmp_path / "disk") as disk:
         keep_in_place(disk)
-        headroom, late = Headroom(disk / "journal.db"), Headroom(disk / "journal.db")
-        assert headroom.is_there()
+        headroom = Headroom(disk / "journal.db")
+        assert headroom.is_there_for()
+        assert headroom.is_there_for(SIZE)
+        assert not headroom.is_there_for(2**60)
         assert os.listdir(disk) == []
         disks.fill(disk)
-        assert not headroom.is_there()
-        assert not late.is_there()
+        assert not headroom.is_there_for()
         (disk / "ballast").unlink()
         os.sync()
-        assert headroom.is_there()
-        assert late.is_there()
-        for each in (headroom, late):
-            each.close()
+        assert headroom.is_there_for()
+
+
+@pytest.mark.accepts("P14")
+def test_what_is_open_is_asked_whether_its_index_can_be_changed(tmp_path):
+    if reason := disks.why_not_btrfs():
+        pytest.skip(reason)
+    with disks.limited(tmp_path / "image", tmp_path / "disk", 4) as disk:
+        path = disk / "journal.db"
+        headroom = Headroom(path)
+        keep_in_place(disk)
+        assert not headroom.is_there(), "it is not open yet"
+        with closing(connect_writing(path)) as connection:
+            connection.execute("CREATE TABLE t (a)")
+            headroom.forget()
+            assert headroom.is_there()
+            disks.fill(disk)
+            assert not headroom.is_there()
+            (disk / "ballast").unlink()
+            os.sync()
+            assert headroom.is_there()

@@ -191,14 +191,15 @@ class Committer:
             self._wait_for_disk(connection, True)
             connection.execute(SET_META, (CLEAN, "1"))
         self._drop()
-        self._headroom.close()
 
     def _open(self) -> sqlite3.Connection:
-        if not self._headroom.is_there():
-            raise _full()
         if self._connection is not None:
             self._refuse_other_file()
+            if not self._headroom.is_there():
+                raise _full()
             return self._connection
+        if not self._headroom.is_there_for():
+            raise _full()
         if self._inode is None:
             create_private(self._path)
         else:
@@ -231,6 +232,7 @@ class Committer:
         self._last_seq = standing.last_seq
         self._inode = _inode(self._path)
         self._connection = connection
+        self._headroom.forget()
         self._reserve.renew()
         return connection
 
@@ -259,7 +261,7 @@ class Committer:
     def _drop(self) -> None:
         if self._connection is not None:
             # The last to close it moves all that waits in the log into the file.
-            if self._headroom.is_there(2 * _size_of_log(self._path)):
+            if self._headroom.is_there_for(2 * _size_of_log(self._path)):
                 with suppress(sqlite3.Error):
                     self._connection.close()
             else:

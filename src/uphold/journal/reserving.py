@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from uphold.host.files import is_kept_in_place
+from uphold.host.memory import can_be_changed, shared_maps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,40 +64,55 @@ class Headroom:
     error that could be told: it is SIGBUS, the end of the supervisor. Other disks change in place.
     """
 
-    _ENOUGH: Final = bytes(256 * 1024)
+    _ENOUGH: Final = SIZE // 4
 
     def __init__(self, journal: Path) -> None:
-        self._folder = journal.parent
+        self._index = journal.with_name(f"{journal.name}-shm")
         self._asked_for: bool | None = None
-        self._descriptor = -1
+        self._maps: tuple[tuple[int, int], ...] = ()
+        self._mapped = -1
+        """How long the index was when it was looked for in memory."""
 
-    def is_there(self, for_more: int = 0) -> bool:
-        """Tell whether there is room, for so many bytes more; always, where nobody need ask."""
+    def is_there(self) -> bool:
+        """Tell whether what is open may be written to; always, where nobody need ask."""
+        # In this order: what is written first makes the disk put away what was changed before.
+        return not self._needed() or (self._takes_more() and self._takes_changes())
+
+    def is_there_for(self, more: int = 0) -> bool:
+        """Tell whether it may be opened, or closed with so many bytes to be moved."""
+        return not self._needed() or (self._has(more) and self._takes_more())
+
+    def forget(self) -> None:
+        """Look for the index anew: it is mapped elsewhere when it is opened again."""
+        self._mapped = -1
+
+    def _needed(self) -> bool:
         if self._asked_for is None:
-            self._asked_for = is_kept_in_place(self._folder)
-        return not self._asked_for or (self._has(for_more) and self._takes())
+            self._asked_for = is_kept_in_place(self._index.parent)
+        return self._asked_for
 
-    def close(self) -> None:
-        """Let go of the file that was written to for an answer."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+    def _takes_changes(self) -> bool:
+        try:
+            size = self._index.stat().st_size
+        except OSError:
+            return False
+        if size != self._mapped:
+            self._maps, self._mapped = shared_maps(str(self._index)), size
+        return can_be_changed(self._maps)
 
     def _has(self, size: int) -> bool:
         if not size:
             return True
-        disk = os.statvfs(self._folder)
+        disk = os.statvfs(self._index.parent)
         return disk.f_bavail * disk.f_frsize > size
 
-    def _takes(self) -> bool:
+    def _takes_more(self) -> bool:
+        flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC  # it never has a name
         try:
-            if self._descriptor < 0:
-                flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC  # it never has a name
-                self._descriptor = os.open(self._folder, flags, 0o600)
-            taken = os.pwrite(self._descriptor, self._ENOUGH, 0)
+            descriptor = os.open(self._index.parent, flags, 0o600)
+            try:
+                return os.pwrite(descriptor, bytes(self._ENOUGH), 0) == self._ENOUGH
+            finally:
+                os.close(descriptor)
         except OSError:
-            taken = 0
-        if taken:
-            with suppress(OSError):  # what was taken for the answer is given back at once
-                os.ftruncate(self._descriptor, 0)
-        return taken == len(self._ENOUGH)
+            return False
