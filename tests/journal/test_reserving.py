@@ -91,7 +91,6 @@ def test_what_is_open_is_asked_whether_its_index_can_be_changed(tmp_path):
         path = disk / "journal.db"
         headroom = Headroom(path)
         keep_in_place(disk)
-        assert not headroom.is_there(), "it is not open yet"
         with closing(connect_writing(path)) as connection:
             connection.execute("CREATE TABLE t (a)")
             headroom.forget()

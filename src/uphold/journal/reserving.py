@@ -92,12 +92,10 @@ class Headroom:
         return self._asked_for
 
     def _takes_changes(self) -> bool:
-        try:
+        with suppress(OSError):  # somebody removed it; what is mapped stays
             size = self._index.stat().st_size
-        except OSError:
-            return False
-        if size != self._mapped:
-            self._maps, self._mapped = shared_maps(str(self._index)), size
+            if size != self._mapped:
+                self._maps, self._mapped = shared_maps(str(self._index)), size
         return can_be_changed(self._maps)
 
     def _has(self, size: int) -> bool:
